@@ -1,0 +1,75 @@
+# Everything a newcomer needs: `make run` trains the example, `make test` runs all tests.
+# Both set up what they need in .venv (and, as root on Debian, the system packages).
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(abspath $(VENV))/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+export PATH := $(BIN):$(PATH)
+
+.PHONY: help run test test-fast lint bench docs lock clean
+
+help:
+	@echo "make run        train examples/wide-deep on this machine"
+	@echo "make test       all tests, with real frameworks"
+	@echo "make test-fast  the tests that need no framework"
+	@echo "make lint       style, types, layers"
+	@echo "make bench      all benchmarks (docs/benchmarks.md says how to read them)"
+	@echo "make docs       generate the reference pages from the code"
+	@echo "make lock       renew the lock files"
+	@echo "make clean      remove .venv and caches, and what killed runs left"
+
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit("Mooring needs Python 3.11 or later, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.run: $(VENV)/.made requirements/run.lock requirements/build.lock pyproject.toml
+	@echo "installing Mooring and TensorFlow into $(VENV) (about 300 MB to download) ..."
+	$(PIP) -r requirements/run.lock
+	$(PIP) -r requirements/build.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.run requirements/test.lock
+	$(PIP) -r requirements/test.lock
+	touch $@
+
+$(VENV)/.test: $(VENV)/.lint requirements/torch.txt
+	@echo "installing PyTorch, and Open MPI if it is missing ..."
+	$(PIP) --no-deps -r requirements/torch.txt
+	sh requirements/system.sh
+	touch $@
+
+run: $(VENV)/.run
+	moor run examples/wide-deep/job.yaml --nodes auto
+
+test: $(VENV)/.test
+	pytest tests
+
+test-fast: $(VENV)/.lint
+	pytest tests -m "not framework and not slow"
+
+lint: $(VENV)/.lint
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports
+	vermin --quiet --no-tips --target=3.8- --violations src/mooring/launcher
+	python docs/generate.py --check
+
+bench: $(VENV)/.test
+	for each in benchmarks/bench_*.py; do python $$each || exit 1; done
+
+docs: $(VENV)/.run
+	python docs/generate.py
+
+lock:
+	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/run.in -o requirements/run.lock
+	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/build.in -o requirements/build.lock
+	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/test.in -o requirements/test.lock
+
+clean:
+	-[ -x $(BIN)/moor ] && moor clean
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""`python -m mooring` is `moor`."""
+
+from mooring.cli.main import main
+
+main()

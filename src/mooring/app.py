@@ -1,0 +1,345 @@
+"""Wires the brain to one body: the only loop, the only clock.
+
+`plan_job` looks and decides; `run_job` also carries it out until the job has ended. Everything
+that happens is written to the run directory first; whoever shows it reads it from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring import frameworks, lifecycle
+from mooring.bodies.base import Order
+from mooring.bodies.local import netns, staging
+from mooring.bodies.local.body import LocalBody
+from mooring.bodies.local.contract import Settings
+from mooring.bodies.local.nodes import LocalNodes, local_snapshot
+from mooring.brain import place
+from mooring.interrupts import StopSignals
+from mooring.lifecycle import (
+    Event,
+    Finish,
+    Instruction,
+    JobState,
+    OpenGate,
+    Placed,
+    Policy,
+    StartFailed,
+    StartMembers,
+    StopMembers,
+    StopRequested,
+    Tick,
+)
+from mooring.model.cluster import NodeUse, Snapshot
+from mooring.model.errors import BadInput, MooringError, RunFailed
+from mooring.model.member import Gang, MemberId
+from mooring.model.plan import Plan, Refusal
+from mooring.model.status import Phase
+from mooring.record import Journal, RunRecord, create_run, locks_dir
+from mooring.record.journal import JsonValue
+from mooring.record.locks import exclusive
+from mooring.record.plan_file import write_plan
+from mooring.spec import TrainingJob
+from mooring.version import VERSION
+
+#: How long the loop waits for something to happen: short while members start, longer later.
+_STARTING_WAIT_S = 0.02
+_RUNNING_WAIT_S = 0.25
+_NODE_COUNTERS_EVERY_S = 1.0
+AUTO_NODES = 2
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which local nodes a run gets: `virtual_nodes` 0 is this machine as it is."""
+
+    virtual_nodes: int = 0
+    nic_mbps: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended."""
+
+    phase: Phase
+    reason: str
+    run: RunRecord
+
+
+class Refused(MooringError):
+    """The gang has no place: nothing was started."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__(refusal.sentence)
+
+
+def choose_nodes(nodes: str | None, nic_mbps: int | None) -> Where:
+    """What `--nodes` and `--nic-mbps` mean on this machine."""
+    if nodes is None:
+        if nic_mbps is not None:
+            raise BadInput.at("--nic-mbps", "--nic-mbps", str(nic_mbps), "only with --nodes")
+        return Where()
+    obstacle = netns.why_not()
+    if nodes == "auto":
+        if obstacle:
+            return Where(note=f"plain processes: {obstacle}")
+        return Where(AUTO_NODES, nic_mbps)
+    if not nodes.isdigit() or int(nodes) < 1:
+        raise BadInput.at("--nodes", "--nodes", repr(nodes), "a number of nodes, or `auto`")
+    if obstacle:
+        raise BadInput.at(
+            "--nodes", "--nodes", f"{nodes}, but {obstacle}", "no --nodes: plain processes"
+        )
+    return Where(int(nodes), nic_mbps)
+
+
+def plan_job(
+    job: TrainingJob, snapshot: Snapshot, source: str = "job"
+) -> tuple[Gang, Plan | Refusal]:
+    """Where each member would go. Nothing is started."""
+    gang = frameworks.expand(job, source)
+    return gang, place(gang, snapshot)
+
+
+def run_job(
+    job: TrainingJob,
+    *,
+    job_dir: Path,
+    where: Where = Where(),  # noqa: B008 (frozen)
+    directory: Path | None = None,
+    source: str = "job",
+    on_start: Callable[[RunRecord], None] = lambda run: None,
+    on_tick: Callable[[], None] = lambda: None,
+) -> Result:
+    """Run a job to its end on this machine. Raises BadInput or Refused before anything starts."""
+    gang = frameworks.expand(job, source)
+    working_dir = staging.working_dir(job, job_dir, source)
+    copies = staging.check_files(job, job_dir, source)
+    # Between looking at what others hold and saying what we hold, nobody else may look.
+    with exclusive(locks_dir() / "plan"):
+        snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
+        plan = place(gang, snapshot)
+        if isinstance(plan, Refusal):
+            raise Refused(plan)
+        run = create_run(
+            job.metadata.name,
+            directory=directory,
+            virtual_nodes=where.virtual_nodes,
+            source=source,
+            version=VERSION,
+        )
+        try:
+            write_plan(run.plan_file, gang, plan)
+            run.job_file.write_text(job.to_yaml(), encoding="utf-8")
+        except OSError as error:
+            raise RunFailed(f"cannot write to {run.root}: {error}") from error
+    if copies:
+        staging.copy_files(copies, job_dir, run.files_dir)
+        working_dir = working_dir if job.spec.working_dir else run.files_dir
+    with StopSignals() as signals:
+        nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)
+        body = LocalBody(run, nodes, _settings(job, working_dir))
+        loop = _Loop(job, gang, plan, run, body)
+        try:
+            on_start(run)
+            return loop.until_end(signals, on_tick)
+        finally:
+            body.close()
+            loop.close()
+
+
+class _Loop:
+    """One run from its first instruction to its last."""
+
+    def __init__(
+        self, job: TrainingJob, gang: Gang, plan: Plan, run: RunRecord, body: LocalBody
+    ) -> None:
+        self._job, self._gang, self._plan, self._run, self._body = job, gang, plan, run, body
+        self._members = {member.id: member for member in gang.members}
+        self._framework = frameworks.find(job.spec.framework)
+        self._policy = _policy(job, gang)
+        self._journal = Journal(run.events_file)
+        self._state: JobState | None = None
+        self._epoch_prepared: int | None = None
+        self._counters_due_s = 0.0
+
+    def until_end(self, signals: StopSignals, on_tick: Callable[[], None]) -> Result:
+        self._note("body", enforces=self._body.enforces, nodes=self._nics())
+        placed = tuple(placement.member for placement in self._plan.placements)
+        now_s = time.monotonic()
+        state, instructions = lifecycle.begin(tuple(self._members), self._policy, placed, now_s)
+        self._record(None, state)
+        self._state = state
+        finish = self._carry_out(instructions)
+        while finish is None:
+            on_tick()
+            now_s = time.monotonic()
+            events: list[Event] = [StopRequested(reason) for reason in signals.take()]
+            events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
+            if self._plan.waiting:
+                events += self._place_waiting(events)
+            for event in [*events, Tick()]:
+                finish = self._handle(event) or finish
+            self._count_nodes(now_s)
+        self._count_nodes(float("inf"))
+        on_tick()
+        return Result(finish.phase, finish.reason, self._run)
+
+    def close(self) -> None:
+        self._journal.close()
+
+    def _handle(self, event: Event) -> Finish | None:
+        before = self._state
+        assert before is not None
+        state, instructions = lifecycle.handle(before, self._policy, event, time.monotonic())
+        self._state = state
+        self._record(before, state)
+        return self._carry_out(instructions)
+
+    def _carry_out(self, instructions: Sequence[Instruction]) -> Finish | None:
+        finish: Finish | None = None
+        for instruction in instructions:
+            match instruction:
+                case StartMembers():
+                    try:
+                        self._start(instruction)
+                    except RunFailed as error:
+                        failed = StartFailed(instruction.epoch, str(error), instruction.members)
+                        finish = self._handle(failed) or finish
+                case OpenGate(members=members):
+                    self._body.open_gate(members)
+                case StopMembers(members=members, grace_s=grace_s):
+                    self._body.stop(members, grace_s, time.monotonic())
+                case Finish():
+                    finish = instruction
+        return finish
+
+    def _start(self, instruction: StartMembers) -> None:
+        epoch = instruction.epoch
+        if epoch != self._epoch_prepared:
+            addresses = self._body.prepare(self._gang, self._plan, epoch)
+            self._identities = frameworks.identify(self._job, self._gang, addresses, epoch)
+            self._epoch_prepared = epoch
+        orders = []
+        for member_id, attempt in zip(instruction.members, instruction.attempts, strict=True):
+            member = self._members[member_id]
+            folder = str(self._run.member_dir(member.name))
+            launch = self._framework.render(member, self._identities[member_id], folder)
+            slot = self._plan.slot_of(member_id)
+            orders.append(Order(member, slot, launch, epoch, attempt))
+        self._body.start(orders)
+
+    def _place_waiting(self, events: Iterable[Event]) -> list[Event]:
+        """Slots for members that had none, now that others have ended."""
+        ended = {e.member for e in events if isinstance(e, lifecycle.MemberExited)}
+        if not ended or self._state is None:
+            return []
+        held = self._held(without=ended)
+        rest = dataclasses.replace(
+            self._gang, members=tuple(self._members[m] for m in self._plan.waiting)
+        )
+        more = place(rest, held)
+        if isinstance(more, Refusal) or not more.placements:
+            return []
+        self._plan = dataclasses.replace(
+            self._plan,
+            placements=(*self._plan.placements, *more.placements),
+            waiting=more.waiting,
+        )
+        write_plan(self._run.plan_file, self._gang, self._plan)
+        return [Placed(tuple(placement.member for placement in more.placements))]
+
+    def _held(self, without: set[MemberId]) -> Snapshot:
+        """The nodes with what others and our own live members hold on them."""
+        assert self._state is not None
+        snapshot = self._body.snapshot()
+        use = {node.name: snapshot.use_of(node.name) for node in snapshot.nodes}
+        for placement in self._plan.placements:
+            if placement.member in without or not self._state.members[placement.member].state.alive:
+                continue
+            slot, member = placement.slot, self._members[placement.member]
+            held = use[slot.node]
+            use[slot.node] = NodeUse(
+                held.resources + member.resources,
+                held.cpus | set(slot.cpus) if slot.exclusive else held.cpus,
+                held.gpus | set(slot.gpus),
+                held.ports | {port for port in member.ports.values() if port},
+            )
+        return Snapshot(snapshot.nodes, use)
+
+    def _wait_s(self, now_s: float) -> float:
+        assert self._state is not None
+        wait_s = _RUNNING_WAIT_S if self._state.phase is Phase.RUNNING else _STARTING_WAIT_S
+        wakeup_s = lifecycle.next_wakeup_s(self._state, self._policy)
+        if wakeup_s is not None:
+            wait_s = min(wait_s, max(0.0, wakeup_s - now_s))
+        return wait_s
+
+    def _record(self, before: JobState | None, after: JobState) -> None:
+        for member, status in after.members.items():
+            if before is not None and before.members[member] == status:
+                continue
+            self._note(
+                "member",
+                member=member.name,
+                state=status.state.value,
+                epoch=after.epoch,
+                attempt=status.attempt,
+                exit_code=status.exit_code,
+                reason=status.reason,
+            )
+        if before is None or (before.phase, before.epoch) != (after.phase, after.epoch):
+            self._note("phase", phase=after.phase.value, epoch=after.epoch, reason=after.reason)
+
+    def _note(self, kind: str, **fields: JsonValue) -> None:
+        # A full disk must not end a training that still works; the console still tells.
+        with suppress(OSError):
+            self._journal.append({"t": time.time(), "kind": kind, **fields})
+
+    def _nics(self) -> JsonValue:
+        return {node.name: node.nic_mbps for node in self._body.snapshot().nodes}
+
+    def _count_nodes(self, now_s: float) -> None:
+        if now_s < self._counters_due_s:
+            return
+        self._counters_due_s = now_s + _NODE_COUNTERS_EVERY_S
+        counters = self._body.bytes_by_node()
+        if counters:
+            self._note("nodes", bytes={name: [*pair] for name, pair in counters.items()})
+
+
+def _policy(job: TrainingJob, gang: Gang) -> Policy:
+    spec = job.spec
+    success = frameworks.success_policy(job)
+    backoff = spec.failure_policy.backoff
+    return Policy(
+        success_roles=tuple(success.roles),
+        success_mode=success.mode.value,
+        restart={member.id: member.restart for member in gang.members},
+        max_restarts=spec.failure_policy.max_restarts,
+        backoff=lifecycle.Backoff(backoff.initial_s, backoff.factor, backoff.max_s),
+        grace_s=spec.grace_period_s,
+        time_limit_s=spec.time_limit_s,
+        start_timeout_s=spec.start_timeout_s,
+        all_or_nothing=gang.all_or_nothing,
+    )
+
+
+def _settings(job: TrainingJob, working_dir: Path) -> Settings:
+    spec = job.spec
+    return Settings(
+        working_dir=working_dir,
+        threads=None if spec.threads == "auto" else spec.threads,
+        start_timeout_s=spec.start_timeout_s,
+        grace_s=spec.grace_period_s,
+        step_source=spec.step_metrics.source,
+        step_pattern=spec.step_metrics.pattern,
+        examples_per_step=spec.step_metrics.examples_per_step,
+    )

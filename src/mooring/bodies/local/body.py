@@ -1,0 +1,278 @@
+"""The local body: a launcher process for each member, held to its slot, ended with its run.
+
+It relies on the launcher's contract (a line on stdin opens the gate; end of file there means
+that we died) and on the launcher's sample file, where readiness and errors are reported.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mooring.bodies.base import Order
+from mooring.bodies.local import cgroups, processes
+from mooring.bodies.local.contract import Settings, Surroundings, write_contract
+from mooring.bodies.local.nodes import LocalNodes
+from mooring.bodies.local.pack import build_launcher
+from mooring.bodies.local.waiting import wait_for_exit
+from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
+from mooring.model.cluster import Snapshot, format_cpus
+from mooring.model.errors import RunFailed
+from mooring.model.launch import Address
+from mooring.model.member import Gang, MemberId, Pinning
+from mooring.model.plan import Plan
+from mooring.record import RunRecord, Tail
+
+#: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
+_LAUNCHER_GRACE_S = 5.0
+_RSH = "moor-rsh"
+
+
+@dataclass
+class _Attempt:
+    """One running launcher."""
+
+    order: Order
+    process: subprocess.Popen[bytes]
+    tail: Tail
+    kill_at_s: float | None = None
+    exit_reason: str = ""
+    said_exit: bool = False
+    seen: set[str] = field(default_factory=set)
+
+
+class LocalBody:
+    """Carries out one run on this machine. See `mooring.bodies.base.Body`."""
+
+    def __init__(self, run: RunRecord, nodes: LocalNodes, settings: Settings) -> None:
+        self._run = run
+        self._nodes = nodes
+        self._settings = settings
+        hierarchy = cgroups.find_hierarchy()
+        self._groups = cgroups.RunGroups(hierarchy, run.info.token) if hierarchy else None
+        self._addresses: dict[MemberId, Address] = {}
+        self._attempts: dict[MemberId, _Attempt] = {}
+        self._tails: dict[MemberId, Tail] = {}
+        self._rank_token = secrets.token_hex(16)
+        self._hosts_file: Path | None = None
+        self._slots: dict[MemberId, tuple[str, str]] = {}
+        self._closed = False
+
+    @property
+    def enforces(self) -> str:
+        """How members are held, in one sentence for the report."""
+        if self._groups is None:
+            return "CPU affinity; memory limits are not enforced (no control groups here)"
+        return "control groups: CPU sets, CPU weights and memory limits are enforced"
+
+    def snapshot(self) -> Snapshot:
+        return self._nodes.snapshot()
+
+    def prepare(self, gang: Gang, plan: Plan, epoch: int) -> Mapping[MemberId, Address]:
+        try:
+            if not self._run.launcher_file.exists():
+                build_launcher(self._run.launcher_file)
+            self._nodes.make()
+            self._nodes.release_ports()
+            self._addresses = self._nodes.addresses(gang.members)
+        except OSError as error:
+            raise RunFailed(f"cannot prepare the run: {error}") from error
+        return self._addresses
+
+    def start(self, orders: Sequence[Order]) -> None:
+        started: list[MemberId] = []
+        try:
+            for order in orders:
+                self._slots[order.member.id] = (order.member.hostname, order.slot.node)
+            self._hosts_file = self._nodes.write_hosts(
+                self._run.root / "hosts", dict(self._slots.values())
+            )
+            for order in orders:
+                self._start_one(order)
+                started.append(order.member.id)
+        except (OSError, RunFailed) as error:
+            for member in started:
+                self._end(member)
+            raise RunFailed(f"cannot start the gang: {error}") from error
+
+    def open_gate(self, members: Sequence[MemberId]) -> None:
+        for member in members:
+            attempt = self._attempts.get(member)
+            if attempt is not None and attempt.process.stdin is not None:
+                # A launcher that has just died is reported by `poll`.
+                with suppress(BrokenPipeError):
+                    attempt.process.stdin.write(b"go\n")
+                    attempt.process.stdin.flush()
+
+    def stop(self, members: Sequence[MemberId], grace_s: float, now_s: float) -> None:
+        for member in members:
+            attempt = self._attempts.get(member)
+            if attempt is None:
+                continue
+            if grace_s <= 0:
+                self._kill(attempt)
+                continue
+            attempt.process.send_signal(signal.SIGTERM)
+            kill_at_s = now_s + grace_s + _LAUNCHER_GRACE_S
+            attempt.kill_at_s = min(kill_at_s, attempt.kill_at_s or kill_at_s)
+
+    def poll(self, now_s: float, timeout_s: float) -> list[Event]:
+        events = self._collect(now_s)
+        if not events and timeout_s > 0:
+            wait_for_exit([a.process.pid for a in self._attempts.values()], timeout_s)
+            events = self._collect(now_s)
+        return events
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for attempt in list(self._attempts.values()):
+            self._kill(attempt)
+        for attempt in list(self._attempts.values()):
+            attempt.process.wait()
+            self._sweep(attempt, thorough=False)
+        processes.kill_marked(self._run.info.id)
+        if self._groups is not None:
+            self._groups.close()
+        self._nodes.close()
+
+    def bytes_by_node(self) -> dict[str, tuple[int, int]]:
+        return self._nodes.bytes_by_node()
+
+    def _collect(self, now_s: float) -> list[Event]:
+        events: list[Event] = []
+        for member, attempt in list(self._attempts.items()):
+            code = attempt.process.poll()
+            events += self._said(attempt)
+            if code is None:
+                if attempt.kill_at_s is not None and now_s >= attempt.kill_at_s:
+                    self._kill(attempt)
+                continue
+            self._sweep(attempt, thorough=not attempt.said_exit)
+            del self._attempts[member]
+            exit_code = 128 - code if code < 0 else code
+            reason = attempt.exit_reason
+            if not attempt.said_exit and not reason:
+                reason = "its launcher was killed" if code < 0 else "its launcher failed"
+                reason += self._launcher_complaint(attempt)
+            order = attempt.order
+            events.append(MemberExited(member, order.epoch, order.attempt, exit_code, reason))
+        return events
+
+    def _said(self, attempt: _Attempt) -> list[Event]:
+        order = attempt.order
+        which = (order.member.id, order.epoch, order.attempt)
+        events: list[Event] = []
+        for line in attempt.tail.read():
+            if (line.get("epoch"), line.get("attempt")) != (order.epoch, order.attempt):
+                continue
+            kind = line.get("kind")
+            if kind == "ready":
+                events.append(MemberReady(*which))
+            elif kind == "running":
+                events.append(MemberRunning(*which))
+            elif kind == "error":
+                attempt.exit_reason = str(line.get("reason", ""))
+            elif kind == "exit":
+                attempt.said_exit = True
+                attempt.exit_reason = attempt.exit_reason or str(line.get("reason") or "")
+        return events
+
+    def _start_one(self, order: Order) -> None:
+        member = order.member
+        launch = replace(order.launch, env=self._environment(order))
+        limits = cgroups.Limits(
+            cpus=format_cpus(order.slot.cpus) if member.pinning is not Pinning.NONE else None,
+            cells=format_cpus(order.slot.cells) or None,
+            cpu_millis=member.resources.cpu_millis or None,
+            memory_bytes=member.resources.memory_bytes or None,
+        )
+        joins = self._groups.make(member.name, limits) if self._groups else []
+        around = Surroundings(
+            joins,
+            self._nodes.namespace_of(order.slot.node),
+            self._hosts_file,
+            {id_: address for id_, address in self._addresses.items() if id_ in self._slots},
+            self._rank_token,
+        )
+        order = replace(order, launch=launch)
+        contract = write_contract(self._run, self._settings, order, around)
+        complaints = self._run.member_dir(member.name) / "launcher.err"
+        with complaints.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(self._run.launcher_file), "run", str(contract)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=dict(launch.env),
+                start_new_session=True,
+            )
+        tail = self._tails.setdefault(member.id, Tail(self._run.sample_file(member.name)))
+        self._attempts[member.id] = _Attempt(order, process, tail)
+
+    def _environment(self, order: Order) -> dict[str, str]:
+        environment = {**os.environ, **order.launch.env}
+        environment[processes.RUN_VARIABLE] = self._run.info.id
+        environment[processes.MEMBER_VARIABLE] = order.member.name
+        if any(peer.startswith("MOORING_RANK_HOSTS") for peer in order.launch.env):
+            folder = self._run.member_dir(order.member.name) / "bin"
+            _write_rsh(folder, self._run.launcher_file)
+            environment["PATH"] = f"{folder}{os.pathsep}{environment.get('PATH', os.defpath)}"
+            environment["MOORING_RANK_TOKEN"] = self._rank_token
+        return environment
+
+    def _launcher_complaint(self, attempt: _Attempt) -> str:
+        path = self._run.member_dir(attempt.order.member.name) / "launcher.err"
+        with suppress(OSError):
+            lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            return f": {lines[-1]}" if lines else ""
+        return ""
+
+    def _kill(self, attempt: _Attempt) -> None:
+        processes.signal_sessions([attempt.process.pid], signal.SIGKILL)
+        if self._groups is not None:
+            self._groups.kill(attempt.order.member.name)
+
+    def _end(self, member: MemberId) -> None:
+        attempt = self._attempts.pop(member)
+        self._kill(attempt)
+        attempt.process.wait()
+        self._sweep(attempt, thorough=True)
+
+    def _sweep(self, attempt: _Attempt, *, thorough: bool) -> None:
+        """End what a member's launcher may have left when it did not end by itself."""
+        name = attempt.order.member.name
+        if attempt.process.stdin is not None:
+            with suppress(BrokenPipeError):
+                attempt.process.stdin.close()
+        if self._groups is not None:
+            self._groups.kill(name)
+            # The kernel may need a moment to let the dead leave; `close` removes what stays.
+            self._groups.remove(name)
+        elif thorough:
+            processes.kill_marked(self._run.info.id, name)
+
+
+def _write_rsh(folder: Path, launcher: Path) -> None:
+    """The program that mpirun takes for ssh; on PATH, because its option splits at spaces."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / _RSH
+    script.write_text(
+        f'#!/bin/sh\nexec {_quoted(sys.executable)} -I -S {_quoted(str(launcher))} rsh "$@"\n',
+        encoding="utf-8",
+    )
+    script.chmod(0o700)
+
+
+def _quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)

@@ -1,0 +1,101 @@
+"""Removing what killed runs left: by the marks that every part of a run carries.
+
+Processes carry the run's id in their environment; namespaces, bridges and control groups carry
+its token in their names. What belongs to a run whose `moor` process is alive is never touched.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+
+import psutil
+
+from mooring.bodies.local import cgroups, netns, processes
+from mooring.model.status import Phase
+from mooring.record import Journal, RunRecord, list_runs, read_lines, runs_dir
+
+
+def clean_run(run: RunRecord) -> list[str]:
+    """Everything that one dead run left on this machine."""
+    removed = []
+    killed = processes.kill_marked(run.info.id)
+    if killed:
+        removed.append(f"{killed} processes of {run.info.id}")
+    groups = cgroups.left_tokens().get(run.info.token, [])
+    for group in groups:
+        cgroups.remove_tree(group)
+    if groups:
+        removed.append(f"the control groups of {run.info.id}")
+    if run.info.token in netns.left_tokens():
+        netns.remove(run.info.token)
+        removed.append(f"the namespaces and bridge of {run.info.id}")
+    _write_end(run)
+    return removed
+
+
+def clean_machine(*, dry_run: bool) -> list[str]:
+    """Everything that dead runs left, also runs whose directory has been deleted."""
+    runs = list_runs()
+    alive_tokens = {run.info.token for run in runs if run.alive()}
+    alive_ids = {run.info.id for run in runs if run.alive()}
+    removed = []
+    by_run: dict[str, list[psutil.Process]] = {}
+    for process in processes.marked_processes(None):
+        with suppress(psutil.Error):
+            by_run.setdefault(process.environ()[processes.RUN_VARIABLE], []).append(process)
+    for run_id, left in by_run.items():
+        if run_id not in alive_ids:
+            removed.append(f"{len(left)} processes of {run_id}")
+            if not dry_run:
+                processes.kill_marked(run_id)
+    for token, groups in cgroups.left_tokens().items():
+        if token not in alive_tokens:
+            removed.append(f"control groups {cgroups.PREFIX}{token}")
+            for group in groups if not dry_run else ():
+                cgroups.remove_tree(group)
+    for token in netns.left_tokens() - alive_tokens:
+        removed.append(f"namespaces {netns.NAMESPACE_PREFIX}{token}-* and their bridge")
+        if not dry_run:
+            netns.remove(token)
+    if not dry_run:
+        for run in runs:
+            if not run.alive():
+                _write_end(run)
+    return removed
+
+
+def delete_ended_runs(*, dry_run: bool) -> list[str]:
+    """Delete the directories of runs that are over."""
+    removed = []
+    for run in list_runs():
+        if run.alive():
+            continue
+        removed.append(str(run.root))
+        if not dry_run:
+            shutil.rmtree(run.root)
+    # A run that was kept elsewhere, or deleted by hand, leaves its link in the index.
+    for entry in runs_dir().iterdir():
+        if entry.is_symlink() and not entry.exists():
+            removed.append(str(entry))
+            if not dry_run:
+                entry.unlink()
+    return removed
+
+
+def _write_end(run: RunRecord) -> None:
+    """A killed run could not say that it ended; say it for it."""
+    phases = [line for line in read_lines(run.events_file) if line.get("kind") == "phase"]
+    if phases and Phase(str(phases[-1]["phase"])).final:
+        return
+    with suppress(OSError):
+        journal = Journal(run.events_file)
+        journal.append(
+            {
+                "t": run.events_file.stat().st_mtime,
+                "kind": "phase",
+                "phase": Phase.FAILED.value,
+                "reason": "its moor process was killed",
+            }
+        )
+        journal.close()

@@ -1,0 +1,114 @@
+"""The one JSON document that a launcher is started with: everything about its member.
+
+The launcher imports nothing of this package, so this is the only place where its contract is
+written; `launcher/contract.py` is the only place where it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.bodies.base import Order
+from mooring.model.launch import Address
+from mooring.model.member import MemberId, Pinning
+from mooring.record import RunRecord
+from mooring.record.journal import JsonValue
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What of the job concerns every launcher alike."""
+
+    working_dir: Path
+    threads: int | None
+    start_timeout_s: float
+    grace_s: float
+    step_source: str
+    step_pattern: str | None
+    examples_per_step: int | None
+    sample_interval_s: float = 1.0
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the body arranged for one attempt of a member."""
+
+    cgroup_procs: Sequence[str]
+    namespace: str | None
+    hosts_file: Path | None
+    addresses: Mapping[MemberId, Address]
+    rank_token: str
+
+
+def write_contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Path:
+    """Write the member's folder (its files, its contract) and return the contract's path."""
+    folder = run.member_dir(order.member.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in order.launch.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    document = _document(run, settings, order, around)
+    path = folder / f"contract-{order.epoch}-{order.attempt}.json"
+    # The environment may carry secrets: nobody else reads it.
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    return path
+
+
+def _document(
+    run: RunRecord, settings: Settings, order: Order, around: Surroundings
+) -> dict[str, JsonValue]:
+    member, slot, launch = order.member, order.slot, order.launch
+    pinned = member.pinning is not Pinning.NONE
+    agent: JsonValue = None
+    if launch.serves_ranks:
+        agent = {"port": around.addresses[member.id].ports["agent"], "token": around.rank_token}
+    return {
+        "version": VERSION,
+        "run": run.info.id,
+        "job": member.job,
+        "member": member.name,
+        "role": member.id.role,
+        "index": member.id.index,
+        "epoch": order.epoch,
+        "attempt": order.attempt,
+        "argv": list(launch.argv),
+        "env": dict(launch.env),
+        "cwd": str(settings.working_dir),
+        "processes": [
+            {"local_rank": process.local_rank, "env": dict(process.env)}
+            for process in launch.processes
+        ],
+        "gate": "stdin",
+        "cgroup_procs": list(around.cgroup_procs),
+        "netns": around.namespace,
+        "hosts_file": str(around.hosts_file) if around.hosts_file else None,
+        "cpus": list(slot.cpus) if pinned else None,
+        "exclusive": slot.exclusive,
+        "cells": list(slot.cells) if pinned else [],
+        "cpu_millis": member.resources.cpu_millis or None,
+        "memory_bytes": member.resources.memory_bytes or None,
+        "gpus": list(slot.gpus) if member.resources.gpus else None,
+        "threads": settings.threads or "auto",
+        "peers": [
+            {"member": peer.name, "host": address.host, "ports": list(address.ports.values())}
+            for peer, address in around.addresses.items()
+        ],
+        "resolve_timeout_s": settings.start_timeout_s,
+        "steps": {
+            "source": settings.step_source,
+            "pattern": settings.step_pattern,
+            "examples_per_step": settings.examples_per_step,
+        },
+        "log_path": str(run.log_file(member.name)),
+        "sample_path": str(run.sample_file(member.name)),
+        "sample_interval_s": settings.sample_interval_s,
+        "grace_s": settings.grace_s,
+        "agent": agent,
+    }

@@ -1,0 +1,114 @@
+"""This machine as a node: its CPUs with cores, caches and NUMA cells, its memory and GPUs.
+
+The topology comes from `lscpu` (util-linux reads /sys for us and knows its many shapes),
+memory from psutil, devices from NVML. Where `lscpu` is missing (macOS), every CPU is its own
+core in one cell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import psutil
+
+from mooring.model.cluster import Cpu, Gpu, Node
+
+_LSCPU = ("lscpu", "-J", "-e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE")
+
+
+def this_machine() -> Node:
+    """The whole machine, restricted to the CPUs that this process may use."""
+    cpus = _cpus()
+    name = os.uname().nodename.split(".")[0] or "localhost"
+    return Node(
+        name=name,
+        cpus=cpus,
+        cpu_millis=1000 * len(cpus),
+        memory_bytes=memory_limit_bytes(),
+        gpus=_gpus(),
+        address="127.0.0.1",
+    )
+
+
+def allowed_cpus() -> frozenset[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def memory_limit_bytes() -> int:
+    """Physical memory, or the limit of the container that we are in where that is less."""
+    total = int(psutil.virtual_memory().total)
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path, encoding="ascii") as file:  # noqa: PTH123 (a kernel file, not a path of ours)
+                text = file.read().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return total
+
+
+def _cpus() -> tuple[Cpu, ...]:
+    allowed = allowed_cpus()
+    found: list[Cpu] = []
+    if shutil.which("lscpu"):
+        answer = subprocess.run(_LSCPU, capture_output=True, text=True, check=False, timeout=10)
+        if answer.returncode == 0:
+            for row in json.loads(answer.stdout)["cpus"]:
+                if row["cpu"] in allowed and row.get("online", True) is not False:
+                    found.append(_cpu(row))
+    if not found:
+        found = [Cpu(id=cpu, core=cpu, l3=0, cell=0, socket=0) for cpu in allowed]
+    return tuple(sorted(found, key=lambda cpu: cpu.id))
+
+
+def _cpu(row: dict[str, object]) -> Cpu:
+    caches = next((str(row[key]) for key in row if "l1d" in key or key == "cache"), "")
+    last_cache = caches.split(":")[-1]
+    cell = _number(row.get("node"))
+    return Cpu(
+        id=_number(row["cpu"]),
+        core=_number(row.get("core")),
+        l3=int(last_cache) if last_cache.isdigit() else cell,
+        cell=cell,
+        socket=_number(row.get("socket")),
+    )
+
+
+def _number(value: object) -> int:
+    """lscpu prints `-` or null where the kernel does not say."""
+    return value if isinstance(value, int) else int(value) if str(value).isdigit() else 0  # type: ignore[call-overload]
+
+
+def _gpus() -> tuple[Gpu, ...]:
+    try:
+        import pynvml
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        gpus = []
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            name = pynvml.nvmlDeviceGetName(handle)
+            gpus.append(Gpu(index=index, cell=_gpu_cell(handle), kind=str(name)))
+        return tuple(gpus)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu_cell(handle: object) -> int:
+    import pynvml
+
+    try:
+        return max(0, int(pynvml.nvmlDeviceGetNumaNodeId(handle)))
+    except (pynvml.NVMLError, AttributeError):
+        return 0

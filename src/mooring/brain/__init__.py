@@ -1,0 +1,9 @@
+"""Where the members of a gang go: pure, deterministic, with a reason for every node that lost.
+
+Everything it knows is in its arguments, so the local body, a cluster and a simulator can use the
+same code.
+"""
+
+from mooring.brain.place import place
+
+__all__ = ["place"]

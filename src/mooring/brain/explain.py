@@ -1,0 +1,48 @@
+"""The sentences: why a gang has no plan, and what is worth knowing about the one it has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mooring.model.cluster import format_cpus
+from mooring.model.member import Member
+from mooring.model.plan import NodeVerdict, Slot
+
+NO_NODE_LARGE_ENOUGH = "no node is large enough"
+NOT_EVEN_EMPTY = "it would not fit even on an empty cluster"
+
+
+def reason_class(reason: str) -> str:
+    """`insufficient cpu (has 2 free)` -> `insufficient cpu`."""
+    return reason.partition(" (")[0]
+
+
+def refusal(
+    member: Member,
+    verdicts: Sequence[NodeVerdict],
+    placed: int,
+    size: int,
+    remark: str = "",
+) -> str:
+    """One sentence; a node with several reasons counts under each."""
+    counts: Counter[str] = Counter()
+    for verdict in verdicts:
+        counts.update({reason_class(reason) for reason in verdict.reasons})
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    reasons = ", ".join(f"{count} {_of_several(name)}" for name, count in ranked)
+    head = f"0/{len(verdicts)} nodes can take {member.name} (needs {member.resources})"
+    tail = f"{placed} of {size} members placed"
+    sentence = f"{head}: {reasons}; {tail}" if reasons else f"{head}; {tail}"
+    return f"{sentence}; {remark}" if remark else sentence
+
+
+def _of_several(reason: str) -> str:
+    return f"whose {reason.removeprefix('its ')}" if reason.startswith("its ") else reason
+
+
+def spans_cells(member: Member, slot: Slot) -> str:
+    return (
+        f"{member.name} spans the NUMA cells {format_cpus(slot.cells)} of {slot.node}: "
+        f"no single cell had {len(slot.cpus)} free CPUs"
+    )

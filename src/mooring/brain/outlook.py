@@ -1,0 +1,46 @@
+"""Would it ever fit? What a refusal says about waiting: pointless, or worth it.
+
+Only what is proven is said: from sums, from one member against every empty node, or from an
+exhaustive search on the empty cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from mooring.brain import exact, explain
+from mooring.brain.board import Board
+from mooring.brain.filters.resources import INSUFFICIENT
+from mooring.brain.presets import Recipe
+from mooring.brain.trials import cannot_fit
+from mooring.brain.want import Want
+from mooring.model.cluster import Snapshot
+from mooring.model.member import Gang
+
+
+def hopeless(
+    gang: Gang, recipe: Recipe, snapshot: Snapshot, wants: Iterable[Want]
+) -> dict[Want, str]:
+    """The wants that no node could serve even if it were empty, each with a remark or ''."""
+    alone = replace(recipe, required=(), preferred=())
+    board = Board(gang, alone, Snapshot(snapshot.nodes))
+    found: dict[Want, str] = {}
+    for want in dict.fromkeys(wants):
+        verdicts = [answer.verdict for answer in board.ask(want)]
+        if all(verdict.refused for verdict in verdicts):
+            too_small = any(
+                all(reason.startswith(INSUFFICIENT) for reason in verdict.reasons)
+                for verdict in verdicts
+            )
+            found[want] = explain.NO_NODE_LARGE_ENOUGH if too_small else ""
+    return found
+
+
+def gang_never_fits(gang: Gang, recipe: Recipe, snapshot: Snapshot, wants: Sequence[Want]) -> bool:
+    """Is it certain that the whole gang does not fit on these nodes, whoever leaves them?"""
+    empty = Snapshot(snapshot.nodes)
+    if cannot_fit(Board(gang, recipe, empty), wants):
+        return True
+    board = Board(gang, recipe, empty)
+    return exact.search(board, wants, range(len(wants))) is exact.Result.IMPOSSIBLE

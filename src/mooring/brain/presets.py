@@ -1,0 +1,83 @@
+"""What each preset means: the rules that it requires and the scores that it weighs.
+
+A preset adds nothing that a rule could not say, except how the scores are weighed. The unit is a
+hundredth of a member: with `spread` at 100, a preference of weight 50 gives way as soon as it
+would cost one more member on a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.model.member import Gang, Preset, Relation, Rule
+
+#: Roles that neither serve parameters nor do the heavy reading and writing of them.
+_NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher", "master"})
+
+_ALWAYS = ("selector", "taints", "resources", "numa", "ports")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    filters: tuple[str, ...]
+    scores: tuple[tuple[str, float], ...]
+    required: tuple[Rule, ...]
+    preferred: tuple[Rule, ...]
+    fewest_nodes: bool = False
+
+
+def recipe_for(gang: Gang) -> Recipe:
+    required, preferred = _rules_of_preset(gang)
+    rules = required + preferred + gang.rules
+    required = tuple(rule for rule in rules if rule.required)
+    preferred = tuple(rule for rule in rules if not rule.required)
+    relations = {rule.relation for rule in required}
+    filters = _ALWAYS + tuple(relation.value for relation in Relation if relation in relations)
+    return Recipe(
+        filters=filters,
+        scores=_scores(gang, preferred),
+        required=required,
+        preferred=preferred,
+        fewest_nodes=gang.preset is Preset.PACK,
+    )
+
+
+def _rules_of_preset(gang: Gang) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    servers = tuple(role for role in gang.roles if role in gang.server_roles)
+    others = tuple(role for role in gang.roles if role not in gang.server_roles)
+    workers = tuple(role for role in others if role not in _NEUTRAL_ROLES) or others
+    neutral = tuple(role for role in others if role not in workers)
+    if not servers or not others:
+        return (), ()
+    if gang.preset is Preset.ISOLATE:
+        return (Rule(Relation.APART, servers, others, required=True),), ()
+    if gang.preset is Preset.COLOCATE:
+        beside = Rule(Relation.TOGETHER, workers, servers, required=True)
+        near = (Rule(Relation.TOGETHER, neutral, workers, weight=30),) if neutral else ()
+        return (beside,), near
+    return (), ()
+
+
+def _scores(gang: Gang, preferred: tuple[Rule, ...]) -> tuple[tuple[str, float], ...]:
+    size = len(gang.members)
+    # A later score only breaks ties of an earlier one: `fine` x any count stays below one step.
+    fine = 1 / (size + 1)
+    even = (("spread", 100.0), ("spread-role", 60 * fine), ("room", 30 * fine))
+    match gang.preset:
+        case Preset.PACK:
+            scores: tuple[tuple[str, float], ...] = (
+                ("pack", 100.0),
+                ("holds-more", 60.0),
+                ("tight", 30.0),
+            )
+        case Preset.COLOCATE:
+            scores = (("spread-role", 100.0), ("spread", 60 * fine), ("room", 30 * fine))
+        case Preset.SPREAD_PS:
+            scores = (("servers", 100.0 * (size + 2)), *even)
+        case Preset.ISOLATE | Preset.SPREAD:
+            scores = even
+    scores += (("taints", 100.0),)
+    relations = {rule.relation for rule in preferred}
+    scores += tuple((relation.value, 1.0) for relation in Relation if relation in relations)
+    # One NUMA cell before anything else that is a matter of taste.
+    return (("numa", 100.0 * (size + 2) ** 2), *scores)

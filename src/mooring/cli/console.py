@@ -1,0 +1,14 @@
+"""The console that commands print to: a terminal's width, or wide enough for files and pipes."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+#: Tables in a log file or a pipe are not cut to a window that nobody looks at.
+_FILE_WIDTH = 180
+
+
+def console() -> Console:
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)

@@ -1,0 +1,105 @@
+"""`moor logs`: what all members printed, merged by time, a coloured prefix each."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from mooring.cli import options
+
+_COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")
+_FOLLOW_POLL_S = 0.2
+#: A line is `TIME STREAM LOCAL_RANK TEXT`.
+_FIELDS = 4
+
+
+@click.command()
+@options.run_name
+@click.argument("members", metavar="[MEMBER]...", nargs=-1)
+@click.option("-f", "--follow", is_flag=True, help="Wait for more until the run ends.")
+@click.option("-t", "--timestamps", is_flag=True, help="Print the time of each line.")
+@click.option("-n", "--tail", type=click.IntRange(0), help="Only the last N lines of each member.")
+def logs(
+    run: str, members: tuple[str, ...], follow: bool, timestamps: bool, tail: int | None
+) -> None:
+    """Print what members printed: all of them merged, or only those named.
+
+    A MEMBER is a member such as worker-0, or a role such as worker.
+    """
+    from mooring.record import Tail, find_run
+    from mooring.report.view import RunView
+
+    record = find_run(run)
+    view = RunView(record)
+    view.update()
+    chosen = _choose(list(view.members), members)
+    prefix = _prefixes(chosen)
+
+    def show(line: tuple[str, str, str]) -> None:
+        at, member, text = line
+        stamp = f"{at} " if timestamps else ""
+        click.echo(f"{prefix[member]} {stamp}{text}")
+
+    files = {member: record.log_file(member) for member in chosen}
+    if not follow:
+        for line in heapq.merge(*(_lines(path, name, tail) for name, path in files.items())):
+            show(line)
+        return
+    tails = {member: Tail(path) for member, path in files.items()}
+    while True:
+        view.update()
+        over = view.phase.final or not record.alive()
+        fresh: list[tuple[str, str, str]] = []
+        for member, reader in tails.items():
+            while texts := reader.read_text():
+                fresh += [_split(text, member) for text in texts]
+        for line in sorted(fresh):
+            show(line)
+        if over and not fresh:
+            return
+        time.sleep(_FOLLOW_POLL_S)
+
+
+def _choose(known: list[str], wanted: tuple[str, ...]) -> list[str]:
+    from mooring.model.errors import BadInput
+
+    chosen: list[str] = []
+    for name in wanted:
+        found = [m for m in known if m == name or m.rsplit("-", 1)[0] == name]
+        if not found:
+            raise BadInput.at("moor logs", "MEMBER", repr(name), f"one of {', '.join(known)}")
+        chosen += [member for member in found if member not in chosen]
+    return chosen or known
+
+
+def _prefixes(members: list[str]) -> dict[str, str]:
+    width = max(map(len, members), default=0)
+    return {
+        member: click.style(f"{member:<{width}} |", fg=_COLOURS[index % len(_COLOURS)])
+        for index, member in enumerate(members)
+    }
+
+
+def _lines(path: Path, member: str, last: int | None) -> Iterator[tuple[str, str, str]]:
+    from collections import deque
+
+    try:
+        file = path.open("r", encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    with file:
+        texts = file if last is None else deque(file, maxlen=last)
+        for text in texts:
+            yield _split(text.rstrip("\n"), member)
+
+
+def _split(text: str, member: str) -> tuple[str, str, str]:
+    """(time, member, what it printed); times are of one width, so they sort as text."""
+    fields = text.split(" ", _FIELDS - 1)
+    if len(fields) < _FIELDS:
+        return (fields[0], member, "")
+    return (fields[0], member, fields[3])

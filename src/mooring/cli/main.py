@@ -1,0 +1,102 @@
+"""The group of commands. Each is imported only when it is called: `moor --help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from mooring.version import VERSION
+
+#: name -> (module:attribute, what the list of commands says). In the order of a first session.
+_COMMANDS = {
+    "init": ("mooring.cli.jobs:init", "Write a commented starter job."),
+    "validate": ("mooring.cli.jobs:validate", "Check job files."),
+    "plan": ("mooring.cli.plan:plan", "Show where each member would go, and why. Starts nothing."),
+    "run": ("mooring.cli.run:run", "Run a job on this machine until it ends."),
+    "ps": ("mooring.cli.runs:ps", "List runs."),
+    "logs": ("mooring.cli.logs:logs", "Print what members printed, merged."),
+    "report": ("mooring.cli.runs:report", "Show the figures of a run."),
+    "stop": ("mooring.cli.runs:stop", "Stop a run."),
+    "clean": ("mooring.cli.runs:clean", "Remove what killed runs left behind."),
+    "schema": ("mooring.cli.jobs:schema", "Print the JSON schema of job files."),
+    "completion": ("mooring.cli.jobs:completion", "Print the shell's completion script."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="moor")
+def cli() -> None:
+    """Run distributed training jobs, see where the time goes, make them fast.
+
+    Exit codes: 0 done, 1 the job failed, 2 bad input, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Entry point: every error that a user can cause ends in one sentence and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # `moor logs | head`: the reader has gone. Keep Python from complaining at exit.
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        sys.exit(_explain(error))
+
+
+def _explain(error: Exception) -> int:
+    from mooring.app import Refused
+    from mooring.model.errors import BadInput, MooringError
+
+    if isinstance(error, BadInput):
+        for problem in error.problems:
+            click.echo(f"{error.source}: {problem}", err=True)
+        return 2
+    if isinstance(error, Refused):
+        click.echo(f"not placed: {error}", err=True)
+        return 2
+    if isinstance(error, MooringError):
+        click.echo(f"failed: {error}", err=True)
+        return 1
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        click.echo(f"failed: {error.strerror or error}{where}", err=True)
+        return 1
+    raise error

@@ -1,0 +1,161 @@
+"""Commands about runs: ps, report, stop, clean."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from mooring.cli import options
+
+_STOP_POLL_S = 0.1
+
+
+@click.command()
+@click.option("--all", "-a", "show_all", is_flag=True, help="Also runs that have ended.")
+@options.output("table", "json")
+def ps(show_all: bool, output: str) -> None:
+    """List the runs of this user: those that are running, with -a all of them."""
+    from mooring.record import list_runs
+    from mooring.report.view import RunView
+
+    rows = []
+    for run in list_runs():
+        view = RunView(run)
+        view.update()
+        if not show_all and view.phase.final:
+            continue
+        running = sum(member.state == "running" for member in view.members.values())
+        rows.append(
+            {
+                "run": run.info.id,
+                "phase": "Lost" if view.lost else view.phase.value,
+                "members": f"{running}/{len(view.members)}",
+                "nodes": run.info.virtual_nodes or 1,
+                "examples_per_s": None if view.phase.final else view.examples_per_s,
+                "started": datetime.fromtimestamp(run.info.created_s)
+                .astimezone()
+                .isoformat(timespec="seconds"),
+                "reason": view.reason,
+                "directory": str(run.root),
+            }
+        )
+    if output == "json":
+        click.echo(json.dumps(rows, indent=1))
+        return
+    if not rows:
+        click.echo("no runs" if show_all else "nothing is running (moor ps -a lists ended runs)")
+        return
+    from rich.table import Table
+
+    from mooring.cli.console import console as make_console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("run", "phase", "running", "nodes", "examples/s", "started", "reason"):
+        table.add_column(name, no_wrap=name not in ("reason", "started"))
+    for row in rows:
+        rate = row["examples_per_s"]
+        table.add_row(
+            str(row["run"]),
+            str(row["phase"]),
+            str(row["members"]),
+            str(row["nodes"]),
+            f"{rate:,.0f}" if isinstance(rate, float) else "–",
+            str(row["started"]),
+            str(row["reason"]),
+        )
+    make_console().print(table)
+
+
+@click.command()
+@options.run_name
+@options.output("table", "json", "html")
+@click.option(
+    "--file", "target", type=click.Path(path_type=Path), help="Write to this file instead."
+)
+def report(run: str, output: str, target: Path | None) -> None:
+    """Show the figures of a run: also of one that still runs, or that was killed."""
+    from mooring.record import find_run
+    from mooring.report.finish import read_report
+
+    record = find_run(run)
+    figures = read_report(record)
+    if output == "json":
+        written = json.dumps(figures.document(), indent=1)
+    elif output == "html":
+        from mooring.report.html import render_html
+
+        written = render_html(record, figures)
+    else:
+        from rich.console import Console
+
+        from mooring.cli.console import console as make_console
+        from mooring.report import text
+
+        if target is None:
+            make_console().print(text.report(figures))
+            return
+        console = Console(highlight=False, width=180, record=True, quiet=True)
+        console.print(text.report(figures))
+        written = console.export_text()
+    if target is None:
+        click.echo(written)
+    else:
+        target.write_text(written + "\n", encoding="utf-8")
+        click.echo(f"wrote {target}")
+
+
+@click.command()
+@options.run_name
+@click.option("--now", is_flag=True, help="Do not wait for members to end by themselves.")
+def stop(run: str, now: bool) -> int:
+    """Stop a run: members get SIGTERM, their grace period, then SIGKILL."""
+    from mooring.bodies.local.clean import clean_run
+    from mooring.record import find_run
+    from mooring.report.view import RunView
+
+    record = find_run(run)
+    view = RunView(record)
+    view.update()
+    if view.phase.final:
+        click.echo(f"{record.info.id} has ended already: {view.phase.value}")
+        return 0
+    if not record.alive():
+        clean_run(record)
+        click.echo(f"{record.info.id} had lost its moor process; removed what it left")
+        return 0
+    os.kill(record.info.pid, signal.SIGTERM)
+    if now:
+        # A second request, once the first has been taken up, ends the members without grace.
+        while record.alive() and view.phase.value not in ("Stopping", "Stopped"):
+            time.sleep(_STOP_POLL_S)
+            view.update()
+        if record.alive():
+            os.kill(record.info.pid, signal.SIGTERM)
+    while record.alive() and not view.phase.final:
+        time.sleep(_STOP_POLL_S)
+        view.update()
+    click.echo(f"stopped {record.info.id}")
+    return 0
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--runs", "ended", is_flag=True, help="Also delete the directories of ended runs.")
+def clean(dry_run: bool, ended: bool) -> None:
+    """Remove what killed runs left: processes, namespaces, bridges, control groups."""
+    from mooring.bodies.local.clean import clean_machine, delete_ended_runs
+
+    removed = clean_machine(dry_run=dry_run)
+    if ended:
+        removed += delete_ended_runs(dry_run=dry_run)
+    word = "would remove" if dry_run else "removed"
+    for what in removed:
+        click.echo(f"{word} {what}")
+    if not removed:
+        click.echo("nothing to clean")

@@ -1,0 +1,149 @@
+"""A job becomes a gang: job and role settings merged, every copy of a role a member of its own.
+
+All that is wrong with the roles of a job is found here in one pass, before anything is placed,
+so that its author sees every problem at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mooring.frameworks.base import Framework, RoleFacts
+from mooring.frameworks.registry import find
+from mooring.model.errors import BadInput, Problem
+from mooring.model.member import Gang, Member, MemberId, Preset
+from mooring.spec.base import one_of
+from mooring.spec.job import Role, TrainingJob
+from mooring.spec.policies import SuccessPolicy
+from mooring.spec.strategy import Strategy
+
+
+def expand(job: TrainingJob, source: str = "job") -> Gang:
+    """The members that `job` asks for. Raises BadInput, from `source`, with every problem."""
+    framework = find(job.spec.framework, source)
+    problems = list(_problems(job, framework))
+    if problems:
+        raise BadInput(source, problems)
+    strategy = framework.strategy(job)
+    facts = {role: _facts(framework, strategy, role) for role in job.spec.roles}
+    members = [
+        _member(job, role, index, facts[role])
+        for role, settings in job.spec.roles.items()
+        for index in range(settings.replicas)
+    ]
+    placement = job.spec.placement
+    return Gang(
+        job=job.metadata.name,
+        members=tuple(members),
+        preset=placement.preset or _default_preset(members),
+        server_roles=tuple(role for role in job.spec.roles if facts[role].server),
+        rules=tuple(rule.to_model() for rule in placement.rules),
+        all_or_nothing=job.spec.gang,
+    )
+
+
+def success_policy(job: TrainingJob, source: str = "job") -> SuccessPolicy:
+    """The job's own policy, or the default of its framework."""
+    return job.spec.success_policy or find(job.spec.framework, source).success(job)
+
+
+def _default_preset(members: list[Member]) -> Preset:
+    return Preset.PACK if any(member.resources.gpus for member in members) else Preset.SPREAD
+
+
+def _facts(framework: Framework, strategy: Strategy, role: str) -> RoleFacts:
+    facts = framework.facts(strategy, role)
+    assert facts is not None, f"{role} was not checked"
+    return facts
+
+
+def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts) -> Member:
+    settings = job.spec.roles[role]
+    placement = job.spec.placement
+    return Member(
+        id=MemberId(role, index),
+        job=job.metadata.name,
+        resources=settings.resources.to_model(),
+        pinning=job.spec.pinning,
+        processes=settings.processes,
+        argv=tuple(_command(job, settings, facts) or ()),
+        env={**job.spec.env, **settings.env},
+        ports={**dict.fromkeys(facts.ports, 0), **settings.ports},
+        node_selector={**placement.node_selector, **settings.node_selector},
+        tolerations=tuple(
+            each.to_model() for each in (*placement.tolerations, *settings.tolerations)
+        ),
+        restart=settings.restart or job.spec.failure_policy.restart,
+    )
+
+
+def _command(job: TrainingJob, settings: Role, facts: RoleFacts) -> tuple[str, ...] | None:
+    if settings.command is not None:
+        return settings.command
+    return job.spec.command if facts.needs_command else None
+
+
+def _problems(job: TrainingJob, framework: Framework) -> Iterator[Problem]:
+    strategy = framework.strategy(job)
+    if strategy not in framework.strategies:
+        yield Problem(
+            "spec.strategy",
+            f"{strategy.value!r} with framework {framework.name}",
+            one_of(strategy.value, [known.value for known in framework.strategies]),
+        )
+        return
+    named = framework.roles(strategy)
+    for role, settings in job.spec.roles.items():
+        facts = framework.facts(strategy, role)
+        if facts is None:
+            yield Problem(
+                f"spec.roles.{role}",
+                f"a role that {framework.name} with strategy {strategy.value} does not have",
+                one_of(role, named),
+            )
+        else:
+            yield from _role_problems(job, role, settings, facts)
+            yield from _env_problems(framework, f"spec.roles.{role}.env", settings.env)
+    for role, facts in named.items():
+        if facts.required and role not in job.spec.roles:
+            yield Problem(
+                f"spec.roles.{role}",
+                f"no role {role!r} (there is {', '.join(job.spec.roles)})",
+                f"a role {role!r}, which {framework.name} needs with strategy {strategy.value}"
+                + _other_strategies(framework, strategy),
+            )
+    yield from _env_problems(framework, "spec.env", job.spec.env)
+    yield from framework.check(job)
+
+
+def _other_strategies(framework: Framework, strategy: Strategy) -> str:
+    others = [known.value for known in framework.strategies if known != strategy]
+    return f", or strategy {' or '.join(others)}" if others else ""
+
+
+def _role_problems(
+    job: TrainingJob, role: str, settings: Role, facts: RoleFacts
+) -> Iterator[Problem]:
+    path = f"spec.roles.{role}"
+    if facts.max_replicas is not None and settings.replicas > facts.max_replicas:
+        yield Problem(f"{path}.replicas", str(settings.replicas), f"at most {facts.max_replicas}")
+    if settings.processes > 1 and not facts.multi_process:
+        yield Problem(
+            f"{path}.processes",
+            str(settings.processes),
+            f"1: a member of role {role} runs one process (use replicas for more)",
+        )
+    if facts.needs_command and not _command(job, settings, facts):
+        yield Problem(
+            f"{path}.command", "no command", "a list such as [python, train.py], here or in spec"
+        )
+
+
+def _env_problems(framework: Framework, path: str, env: Mapping[str, str]) -> Iterator[Problem]:
+    for variable in env:
+        if framework.owns(variable):
+            yield Problem(
+                f"{path}.{variable}",
+                f"{variable}, which Mooring sets from the member's identity",
+                "any other variable",
+            )

@@ -1,0 +1,135 @@
+"""MPI without ssh: mpirun runs in the launcher and starts its ranks through Mooring.
+
+The workers have no command. Each serves the rank agent on its `agent` port, and mpirun's remote
+shell is `moor-rsh`, which finds a worker by its name in the hostfile and runs Open MPI's daemon
+there, inside the worker's slot. The rest is set by Open MPI's own variables (`OMPI_MCA_*`, 4.x).
+
+A body that sees MOORING_RANK_HOSTS in a launch puts `moor-rsh` on the PATH of that member, and
+gives it and the members that serve ranks the same MOORING_RANK_TOKEN.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from mooring.frameworks.base import Framework, RoleFacts, launch
+from mooring.frameworks.network import on_loopback
+from mooring.model.errors import Problem
+from mooring.model.identity import Identity
+from mooring.model.launch import Launch
+from mooring.model.member import Member, MemberId
+from mooring.spec.job import TrainingJob
+from mooring.spec.policies import SuccessPolicy
+from mooring.spec.strategy import Strategy
+
+LAUNCHER = "launcher"
+WORKER = "worker"
+HOSTFILE = "hostfile"
+RANK_HOSTS_FILE = "rank-hosts.json"
+REMOTE_SHELL = "moor-rsh"
+AGENT_PORT = "agent"
+
+
+class Mpi(Framework):
+    name: ClassVar[str] = "mpi"
+    summary: ClassVar[str] = "a launcher that runs mpirun, and workers that hold the ranks; no ssh"
+    strategies: ClassVar[tuple[Strategy, ...]] = (Strategy.LAUNCHER,)
+    owned_env: ClassVar[frozenset[str]] = frozenset(
+        {
+            "OMPI_MCA_orte_default_hostfile",
+            "OMPI_MCA_plm",
+            "OMPI_MCA_plm_rsh_agent",
+            "OMPI_MCA_plm_rsh_no_tree_spawn",
+            "OMPI_MCA_orte_leave_session_attached",
+        }
+    )
+
+    def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:
+        return {
+            LAUNCHER: RoleFacts(ranked=False, required=True, max_replicas=1, ports=()),
+            WORKER: RoleFacts(
+                required=True, needs_command=False, multi_process=True, ports=(AGENT_PORT,)
+            ),
+        }
+
+    def check(self, job: TrainingJob) -> list[Problem]:
+        worker = job.spec.roles.get(WORKER)
+        if worker is None or worker.command is None:
+            return []
+        return [
+            Problem(
+                f"spec.roles.{WORKER}.command",
+                f"a command ({worker.command[0]})",
+                f"none: the command of {LAUNCHER} (mpirun) says what the ranks run",
+            )
+        ]
+
+    def success(self, job: TrainingJob) -> SuccessPolicy:
+        return SuccessPolicy(roles=(LAUNCHER,))
+
+    def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
+        if member.id.role == LAUNCHER:
+            return _launcher(member, identity, member_dir)
+        return _worker(member, identity, member_dir)
+
+
+def rank_host(member: MemberId) -> str:
+    """A worker's name in the hostfile.
+
+    It must not resolve: mpirun would take a name that leads to its own machine for local, and
+    start those ranks itself, outside the worker's slot. Members' host names end with a digit.
+    """
+    return f"{member.role}-{member.index}-ranks"
+
+
+def _launcher(member: Member, identity: Identity, member_dir: str) -> Launch:
+    folder = PurePosixPath(member_dir)
+    workers = identity.of_role(WORKER)
+    hostfile = "".join(f"{rank_host(peer.member)} slots={peer.processes}\n" for peer in workers)
+    rank_hosts = {rank_host(peer.member): [peer.host, peer.ports[AGENT_PORT]] for peer in workers}
+    env = {
+        "MOORING_RANK_HOSTS": str(folder / RANK_HOSTS_FILE),
+        "OMPI_MCA_orte_default_hostfile": str(folder / HOSTFILE),
+        "OMPI_MCA_plm": "rsh",
+        "OMPI_MCA_plm_rsh_agent": REMOTE_SHELL,
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        # Otherwise the daemon leaves its session, and the agent loses sight of the ranks.
+        "OMPI_MCA_orte_leave_session_attached": "1",
+    }
+    defaults = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        # Where mpirun keeps its session. Its own variable for this would reach the workers too.
+        "TMPDIR": member_dir,
+        # The workers are already held to their CPUs.
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        # Ranks fill one worker after the other, as Mooring counts them.
+        "OMPI_MCA_rmaps_base_mapping_policy": "slot",
+        # mpirun looks its hosts up although they are not to be found.
+        "RES_OPTIONS": "timeout:1 attempts:1",
+    }
+    if on_loopback(identity):
+        defaults |= {"OMPI_MCA_oob_tcp_if_include": "lo", "OMPI_MCA_btl_tcp_if_include": "lo"}
+    files = {HOSTFILE: hostfile, RANK_HOSTS_FILE: json.dumps(rank_hosts, indent=1) + "\n"}
+    return launch(member, identity, defaults=defaults, env=env, files=files)
+
+
+def _worker(member: Member, identity: Identity, member_dir: str) -> Launch:
+    # Two workers on one machine have the same host name, and Open MPI names its shared memory by
+    # host and local rank: in one folder they write into each other's, and crash.
+    defaults = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_orte_tmpdir_base": member_dir,
+        "OMPI_MCA_btl_vader_backing_directory": member_dir,
+        "OMPI_MCA_osc_sm_backing_directory": member_dir,
+        "OMPI_MCA_osc_rdma_backing_directory": member_dir,
+        "OMPI_MCA_shmem_mmap_backing_file_base_dir": member_dir,
+    }
+    if member.resources.cpu_millis < 1000 * member.processes:
+        # A rank that waits spins; with less than a CPU each they would take it from the others.
+        defaults["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    return launch(member, identity, defaults=defaults, serves_ranks=True)

@@ -1,0 +1,38 @@
+"""Signals as data: caught by a handler that only notes them, taken by the loop when it is ready."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+
+class StopSignals:
+    """Ctrl-C, SIGTERM and SIGHUP become requests to stop, for as long as a run lasts.
+
+    The handlers stay while a run cleans up, so that a further Ctrl-C cannot cut that off.
+    """
+
+    _WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self._reasons: list[str] = []
+        self._before: dict[signal.Signals, signal._HANDLER] = {}
+
+    def __enter__(self) -> StopSignals:
+        # Python delivers signals to the main thread only; elsewhere the caller keeps its own.
+        if threading.current_thread() is threading.main_thread():
+            self._before = {each: signal.signal(each, self._caught) for each in self._WATCHED}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+
+    def take(self) -> list[str]:
+        taken, self._reasons = self._reasons, []
+        return taken
+
+    def _caught(self, signum: int, frame: FrameType | None) -> None:
+        name = signal.Signals(signum).name
+        self._reasons.append("interrupted" if name == "SIGINT" else f"asked to stop ({name})")

@@ -1,0 +1,78 @@
+"""The launcher's two commands: `run CONTRACT`, and `rsh HOST COMMAND...` in place of ssh."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .errors import LAUNCHER_FAILED, LauncherError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .journal import Journal
+
+USAGE = "usage: launcher run CONTRACT.json | launcher rsh HOST COMMAND..."
+
+
+def main(argv: list[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    if len(words) == 2 and words[0] == "run":
+        return _run(words[1])
+    if len(words) >= 3 and words[0] == "rsh":
+        from . import rsh
+
+        return rsh.main(words[1], words[2:])
+    _say(USAGE)
+    return LAUNCHER_FAILED
+
+
+def _run(path: str) -> int:
+    from .contract import Contract, read_document
+
+    journal = None
+    try:
+        document = read_document(path)
+        journal = _journal(document)
+        contract = Contract(document)
+        if journal is None:
+            raise LauncherError("contract: sample_path %s cannot be written" % contract.sample_path)
+        from .run import Member
+
+        return Member(contract, journal).run()
+    except LauncherError as error:
+        return _give_up(journal, error.reason, error.exit_code)
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        reason = "the launcher failed: %s: %s" % (type(error).__name__, error)
+        return _give_up(journal, reason, LAUNCHER_FAILED)
+
+
+def _journal(document: dict[str, Any]) -> Journal | None:
+    """Opened before the contract is checked, so that its errors can be written too."""
+    from .journal import Journal
+
+    numbers = [document.get(key, 0) for key in ("epoch", "attempt")]
+    epoch, attempt = (number if isinstance(number, int) else 0 for number in numbers)
+    try:
+        return Journal(str(document.get("sample_path", "")), epoch, attempt)
+    except (OSError, ValueError):
+        return None
+
+
+def _give_up(journal: Journal | None, reason: str, code: int) -> int:
+    _say("mooring: " + reason)
+    if journal is not None:
+        journal.write("error", {"reason": reason})
+        journal.write("exit", {"code": code, "reason": reason, "codes": []})
+    return code
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, os.fsencode(text) + b"\n")
+    except OSError:
+        pass

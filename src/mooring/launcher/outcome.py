@@ -1,0 +1,40 @@
+"""How an attempt ended: one exit code and one sentence out of those of its local processes."""
+
+from __future__ import annotations
+
+import signal
+
+TERMINATED = 128 + signal.SIGTERM
+KILLED = 128 + signal.SIGKILL
+
+
+def stopped(why: str, codes: list[int], killed: bool) -> tuple[int, str]:
+    """A process that was asked to stop may end with a code of its own; ours is not its failure."""
+    reason = "stopped: %s" % why
+    if killed:
+        reason += "; killed after the grace period"
+    for code in codes:
+        if code not in (0, TERMINATED, KILLED):
+            return code, reason
+    return (TERMINATED if any(codes) else 0), reason
+
+
+def failed(code: int, rank: int | None, over_memory: bool, limit_bytes: int | None) -> str:
+    """`rank` is None where the member has one process and needs no telling apart."""
+    who = "" if rank is None else "local rank %d: " % rank
+    if code == KILLED and over_memory:
+        limit = "" if limit_bytes is None else " of " + size(limit_bytes)
+        return "%skilled: over its memory limit%s" % (who, limit)
+    if code > 128:
+        try:
+            return "%skilled by %s" % (who, signal.Signals(code - 128).name)
+        except ValueError:
+            pass
+    return "%sexit code %d" % (who, code)
+
+
+def size(count: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return "%.4g %s" % (count / float(unit), name)
+    return "%d bytes" % count

@@ -1,0 +1,133 @@
+"""`rsh HOST COMMAND...`: what mpirun calls in place of ssh.
+
+Finds the rank agent of HOST, has it run the command, and behaves as if the command ran here:
+its output, its exit code, and the signals that arrive.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+
+from . import wire
+from .errors import LauncherError
+from .loop import Loop
+
+HOSTS_VARIABLE = "MOORING_RANK_HOSTS"
+TOKEN_VARIABLE = "MOORING_RANK_TOKEN"
+# An agent that restarts with its member is back within this time.
+_CONNECT_S = 10.0
+_PAUSE_S = 0.1
+
+
+def main(host: str, words: list[str]) -> int:
+    try:
+        address, port, token = _find(host)
+        # ssh joins its words with blanks and leaves them to the other side's shell; mpirun
+        # quotes for exactly that.
+        return _Caller(_connect(host, address, port), token, " ".join(words)).run()
+    except LauncherError as error:
+        _write(2, ("mooring: %s\n" % error.reason).encode("utf-8", "replace"))
+        return wire.FAILED
+
+
+def _find(host: str) -> tuple[str, int, str]:
+    path = os.environ.get(HOSTS_VARIABLE)
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not path or not token:
+        raise LauncherError(
+            "%s and %s are not set: not inside a job?" % (HOSTS_VARIABLE, TOKEN_VARIABLE)
+        )
+    try:
+        with open(path, encoding="utf-8") as file:
+            hosts = json.load(file)
+        name = host.rpartition("@")[2]
+        if name not in hosts:
+            known = ", ".join(sorted(hosts)) or "none"
+            raise LauncherError("no member of this job is called %s (known: %s)" % (name, known))
+        address, port = hosts[name]
+        return str(address), int(port), token
+    except OSError as error:
+        raise LauncherError("%s: %s" % (path, error.strerror)) from error
+    except (ValueError, TypeError) as error:
+        raise LauncherError("%s: not {host: [address, port]}" % path) from error
+
+
+def _connect(host: str, address: str, port: int) -> socket.socket:
+    deadline = time.monotonic() + _CONNECT_S
+    while True:
+        try:
+            return socket.create_connection((address, port), timeout=_CONNECT_S)
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                raise LauncherError(
+                    "rank agent of %s at %s port %d: %s"
+                    % (host, address, port, error.strerror or error)
+                ) from error
+        time.sleep(_PAUSE_S)
+
+
+class _Caller:
+    """One command run elsewhere."""
+
+    def __init__(self, connection: socket.socket, token: str, command: str) -> None:
+        self._connection = connection
+        self._token = token
+        self._command = command
+        self._inbox = wire.Inbox()
+        self._code: int | None = None
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._loop = Loop()
+        self._loop.watch(connection.fileno(), self._readable)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.on_signal(number, self._forward)
+
+    def run(self) -> int:
+        while self._code is None:
+            self._loop.turn()
+        return self._code
+
+    def _readable(self) -> None:
+        try:
+            data = self._connection.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            raise LauncherError("lost the connection to the rank agent")
+        try:
+            frames = self._inbox.feed(data)
+        except wire.Garbled:
+            raise LauncherError("the rank agent's answer makes no sense") from None
+        for kind, payload in frames:
+            if kind == wire.NONCE:
+                body = json.dumps({"command": self._command}).encode("ascii")
+                self._send(wire.REQUEST, wire.close_request(self._token, payload, body))
+            elif kind == wire.OUT:
+                _write(1, payload)
+            elif kind == wire.ERR:
+                _write(2, payload)
+            elif kind == wire.EXIT:
+                self._code = payload[0]
+
+    def _forward(self, number: int) -> None:
+        self._send(wire.SIGNAL, bytes([number]))
+
+    def _send(self, kind: bytes, payload: bytes) -> None:
+        try:
+            self._connection.sendall(wire.frame(kind, payload))
+        except OSError:
+            raise LauncherError("lost the connection to the rank agent") from None
+
+
+def _write(fd: int, data: bytes) -> None:
+    """A reader that has gone away does not end the command, as with ssh."""
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        pass

@@ -1,0 +1,333 @@
+"""The life of one member: take the slot, wait for the gang, run, measure, end, say how it ended.
+
+Everything happens on one thread in one loop. However it ends, nothing of the subtree is left.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+
+from . import budget, cgroups, children, environment, outcome, procfs, slot
+from .errors import PEERS_UNRESOLVED, LauncherError
+from .logs import Lines, LogFile
+from .loop import Loop
+from .peers import Resolver
+from .steps import Steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .agent import RankAgent
+    from .contract import Contract
+    from .journal import Journal
+    from .sample import Sampler
+
+# Nobody reads the output of a member whose body is gone.
+_GRACE_WITHOUT_BODY_S = 2.0
+# A process that was handed the pipe and escaped the subtree must not keep the member alive.
+_DRAIN_S = 1.0
+
+
+class _Stopped(Exception):
+    """A stop was asked for before anything was started."""
+
+
+class Member:
+    """One attempt of one member."""
+
+    def __init__(self, contract: Contract, journal: Journal) -> None:
+        self._contract = contract
+        self._journal = journal
+        self._loop = Loop()
+        self._locals: list[children.Child] = []
+        self._failed: tuple[int, int] | None = None
+        self._agent: RankAgent | None = None
+        self._sampler: Sampler | None = None
+        self._gate_open = contract.gate == "open"
+        self._stop_reason: str | None = None
+        self._started = False
+        self._killed = False
+        self._readers = 0
+        self._flush_set = False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.on_signal(number, self._told_to_stop)
+        self._loop.on_signal(signal.SIGCHLD, self._child_ended)
+        if contract.gate == "stdin":
+            self._watch_body()
+
+    def run(self) -> int:
+        try:
+            return self._run()
+        except _Stopped:
+            reason = "stopped before it started: %s" % self._stop_reason
+            self._journal.write("exit", {"code": outcome.TERMINATED, "reason": reason, "codes": []})
+            return outcome.TERMINATED
+        except BaseException:
+            children.kill_all()
+            raise
+
+    def _run(self) -> int:
+        contract = self._contract
+        pinned, notes = slot.enter(contract)
+        children.adopt_orphans(notes)
+        self._groups = cgroups.find()
+        self._budget = budget.read(
+            self._groups,
+            contract.cpu_millis,
+            contract.memory_bytes,
+            contract.threads,
+            len(contract.processes),
+        )
+        self._check_memory(notes)
+        env = environment.build(contract, self._budget, notes)
+        program = ""
+        if contract.agent_port is None:
+            program = children.find_program(contract.argv[0], env, contract.cwd)
+        self._log = LogFile(contract.log_path)
+        self._addresses = self._resolve_peers()
+        if contract.agent_port is not None:
+            self._open_agent(env)
+        self._journal.write(
+            "ready",
+            {
+                "pid": os.getpid(),
+                "budget": self._budget.record(),
+                "pinned": pinned,
+                "notes": notes,
+            },
+        )
+        while not self._gate_open:
+            self._turn_unless_stopped()
+        self._steps = Steps(
+            lambda fields, t: self._journal.write("step", fields, t),
+            contract.step_pattern if contract.step_source == "regex" else None,
+            contract.examples_per_step,
+            len(contract.processes),
+        )
+        self._start(program, env)
+        self._loop.at(time.monotonic() + contract.sample_interval_s, self._sample)
+        while not self._over():
+            self._loop.turn()
+        return self._finish()
+
+    # Before the start.
+
+    def _check_memory(self, notes: list[str]) -> None:
+        asked = self._contract.memory_bytes
+        enforced = self._budget.sources.get("memory_limit_bytes")
+        if asked is not None and (enforced is None or enforced > asked):
+            notes.append(
+                "memory limit of %s is not enforced: no control group" % outcome.size(asked)
+            )
+
+    def _resolve_peers(self) -> dict[str, list[str]]:
+        limit_s = self._contract.resolve_timeout_s
+        deadline = time.monotonic() + limit_s
+        resolver = Resolver(self._contract.peers)
+        if resolver.fd is None:
+            return resolver.addresses
+        fd = resolver.fd
+
+        def readable() -> None:
+            if not resolver.readable():
+                self._loop.watch(fd, None)
+
+        self._loop.watch(fd, readable)
+        try:
+            while not resolver.done:
+                if time.monotonic() >= deadline:
+                    raise LauncherError(
+                        "names of peers did not resolve within %g s: %s"
+                        % (limit_s, resolver.missing()),
+                        PEERS_UNRESOLVED,
+                    )
+                self._turn_unless_stopped(deadline)
+        finally:
+            self._loop.watch(fd, None)
+            resolver.close()
+        return resolver.addresses
+
+    def _open_agent(self, env: dict[str, str]) -> None:
+        from .agent import RankAgent
+
+        contract = self._contract
+        assert contract.agent_port is not None
+        own = [peer.host for peer in contract.peers if peer.member == contract.member]
+        address = self._addresses[own[0]][0] if own else ""
+        self._agent = RankAgent(
+            self._loop, address, contract.agent_port, contract.agent_token, env, contract.cwd
+        )
+
+    def _turn_unless_stopped(self, until: float | None = None) -> None:
+        self._loop.turn(until)
+        if self._stop_reason is not None:
+            raise _Stopped
+
+    # Running.
+
+    def _start(self, program: str, env: dict[str, str]) -> None:
+        memory = self._groups.get("memory")
+        self._oom_kills = cgroups.oom_kills(memory) if memory is not None else 0
+        self._started = True
+        self._reaped_before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if self._agent is not None:
+            self._agent.serve()
+        else:
+            for rank, own_env in self._contract.processes:
+                ranked = environment.of_rank(env, rank, own_env)
+                child = children.spawn(program, self._contract.argv, ranked, self._contract.cwd)
+                self._locals.append(child)
+                self._read(child.out, rank, "out")
+                self._read(child.err, rank, "err")
+        self._journal.write("running", {"pids": [child.pid for child in self._locals]})
+
+    def _read(self, fd: int, rank: int, stream: str) -> None:
+        def deliver(lines: list[bytes]) -> None:
+            lines = self._steps.take(rank, lines)
+            self._log.write(stream, rank, lines)
+            if self._steps.gave_up:
+                self._steps.gave_up = False
+                self._log.note(
+                    rank, "the step pattern took too long on a line: it is off from here"
+                )
+            self._flush_steps()
+
+        cutter = Lines(deliver)
+        self._readers += 1
+
+        def readable() -> None:
+            try:
+                data = os.read(fd, 65536)
+            except BlockingIOError:
+                return
+            if data:
+                cutter.feed(data)
+                return
+            self._loop.watch(fd, None)
+            os.close(fd)
+            self._readers -= 1
+            cutter.close()
+
+        self._loop.watch(fd, readable)
+
+    def _flush_steps(self) -> None:
+        due = self._steps.flush()
+        if due is not None and not self._flush_set:
+            self._flush_set = True
+            self._loop.at(due, self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._flush_set = False
+        self._flush_steps()
+
+    def _sample(self) -> None:
+        due = time.monotonic()
+        interval_s = self._take_sample()
+        self._loop.at(due + interval_s, self._sample)
+
+    def _take_sample(self) -> float:
+        if self._sampler is None:
+            # Not needed to start, so loaded when the processes already run.
+            from . import linux, sockets
+            from .sample import Sampler
+
+            peers = sockets.peer_addresses(self._contract.peers, self._addresses)
+            self._sampler = Sampler(
+                self._groups,
+                sockets.Traffic(peers) if linux.AVAILABLE else None,
+                self._contract.sample_interval_s,
+                self._reaped_before,
+            )
+        self._journal.write("sample", self._sampler.take())
+        return self._sampler.interval_s
+
+    # Ending.
+
+    def _child_ended(self, number: int) -> None:
+        for pid, code in children.reap():
+            if self._agent is not None:
+                self._agent.ended(pid, code)
+            for child, (rank, _) in zip(self._locals, self._contract.processes):
+                if child.pid == pid:
+                    child.code = code
+                    if code != 0 and self._failed is None and self._stop_reason is None:
+                        self._failed = (rank, code)
+                        self._stop("local rank %d failed" % rank, self._contract.grace_s)
+
+    def _watch_body(self) -> None:
+        rest = b""
+
+        def readable() -> None:
+            nonlocal rest
+            data = os.read(0, 4096)
+            if not data:
+                self._loop.watch(0, None)
+                grace_s = min(self._contract.grace_s, _GRACE_WITHOUT_BODY_S)
+                self._stop("the body is gone", grace_s)
+                return
+            *lines, rest = (rest + data).split(b"\n")
+            if any(line.strip() == b"go" for line in lines):
+                self._gate_open = True
+
+        self._loop.watch(0, readable)
+
+    def _told_to_stop(self, number: int) -> None:
+        self._stop(signal.Signals(number).name, self._contract.grace_s)
+
+    def _stop(self, reason: str, grace_s: float) -> None:
+        if self._stop_reason is None:
+            self._stop_reason = reason
+            if self._started:
+                children.signal_all(self._everything(), signal.SIGTERM)
+        self._loop.at(time.monotonic() + grace_s, self._kill)
+
+    def _kill(self) -> None:
+        if self._everything():
+            self._killed = True
+            children.kill_all(self._roots())
+
+    def _everything(self) -> list[int]:
+        return children.below(self._roots())
+
+    def _roots(self) -> list[int] | None:
+        """None = all below the launcher; without /proc the processes that it knows."""
+        if procfs.SUPPORTED:
+            return None
+        return [child.pid for child in self._locals if child.code is None]
+
+    def _over(self) -> bool:
+        if self._stop_reason is not None:
+            return not self._everything() and self._all_ended()
+        return self._agent is None and self._all_ended()
+
+    def _all_ended(self) -> bool:
+        return all(child.code is not None for child in self._locals)
+
+    def _finish(self) -> int:
+        children.kill_all(self._roots())
+        self._child_ended(signal.SIGCHLD)
+        deadline = time.monotonic() + _DRAIN_S
+        while self._readers and time.monotonic() < deadline:
+            self._loop.turn(deadline)
+        self._steps.flush(all_of_it=True)
+        self._take_sample()
+        codes = [child.code for child in self._locals]
+        code, reason = self._outcome([code or 0 for code in codes])
+        self._journal.write("exit", {"code": code, "reason": reason, "codes": codes})
+        return code
+
+    def _outcome(self, codes: list[int]) -> tuple[int, str]:
+        if self._failed is not None:
+            rank, code = self._failed
+            told_apart = rank if len(codes) > 1 else None
+            limit_bytes = self._budget.memory_bytes
+            return code, outcome.failed(code, told_apart, self._over_memory(), limit_bytes)
+        if self._stop_reason is not None:
+            return outcome.stopped(self._stop_reason, codes, self._killed)
+        return 0, ""
+
+    def _over_memory(self) -> bool:
+        memory = self._groups.get("memory")
+        return memory is not None and cgroups.oom_kills(memory) > self._oom_kills

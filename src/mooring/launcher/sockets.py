@@ -1,0 +1,205 @@
+"""Bytes through the TCP sockets of the subtree, by peer.
+
+The kernel counts bytes for each socket and tells them through netlink (sock_diag(7)); /proc/PID/io
+does not count sockets, and interface counters cannot tell processes apart. The dump covers the
+network namespace; the descriptors of the subtree's processes say which sockets are theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+
+from . import procfs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Mapping
+
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_INET_DIAG_INFO = 2
+# Every state of tcp_states.h but SYN_RECV (3), TIME_WAIT (6), LISTEN (10) and NEW_SYN_RECV (12):
+# those carry no payload or have no owner.
+_STATES = 0xFFF & ~(1 << 3 | 1 << 6 | 1 << 10)
+_HEADER = struct.Struct("=IHHII")
+_REQUEST = struct.Struct("=BBBxI48s")
+# inet_diag_msg: family, 3 x u8, ports (network order), source, destination, interface, cookie,
+# expires, queues, uid, inode.
+_MESSAGE = struct.Struct("=B3x2s2s16s16s4x8s16xI")
+_ATTRIBUTE = struct.Struct("=HH")
+# tcp_info: 8 bytes of flags, 24 u32, two u64 of pacing, then these two.
+_BYTES = struct.Struct("=QQ")
+_BYTES_AT = 120
+_MAPPED = b"\0" * 10 + b"\xff\xff"
+
+OTHER = "other"
+
+
+class Socket:
+    """One TCP socket: who owns it, whom it talks to, what went through it since it was opened."""
+
+    def __init__(
+        self, cookie: bytes, inode: int, address: bytes, port: int, sent: int, received: int
+    ) -> None:
+        self.cookie = cookie
+        self.inode = inode
+        self.address = address
+        self.port = port
+        self.sent = sent
+        self.received = received
+
+
+class Traffic:
+    """Totals by peer that never go back: a socket that closed keeps its last counts."""
+
+    def __init__(self, peers: Iterable[tuple[str, str, list[int]]]) -> None:
+        """`peers`: (member, numeric address, its listening ports)."""
+        self._by_port: dict[tuple[bytes, int], str] = {}
+        owners: dict[bytes, set[str]] = {}
+        for member, address, ports in peers:
+            packed = pack_address(address)
+            owners.setdefault(packed, set()).add(member)
+            for port in ports:
+                self._by_port[packed, port] = member
+        # A connection that a peer opened comes from a port that nobody announced: its address
+        # tells who it is only where no other member has the same one.
+        self._by_address = {
+            packed: next(iter(members)) for packed, members in owners.items() if len(members) == 1
+        }
+        self._open: dict[bytes, tuple[str, int, int]] = {}
+        self._closed: dict[str, list[int]] = {}
+
+    def measure(self, pids: Iterable[int]) -> dict[str, Any]:
+        inodes = socket_inodes(pids)
+        now: dict[bytes, tuple[str, int, int]] = {}
+        if inodes:
+            for found in dump(inodes):
+                now[found.cookie] = (self._owner(found), found.sent, found.received)
+        for cookie, (member, sent, received) in self._open.items():
+            if cookie not in now:
+                _add(self._closed, member, sent, received)
+        self._open = now
+        totals = {member: list(pair) for member, pair in self._closed.items()}
+        for member, sent, received in now.values():
+            _add(totals, member, sent, received)
+        return {
+            "tx_bytes": sum(pair[0] for pair in totals.values()),
+            "rx_bytes": sum(pair[1] for pair in totals.values()),
+            "peers": totals,
+        }
+
+    def _owner(self, found: Socket) -> str:
+        member = self._by_port.get((found.address, found.port))
+        return member or self._by_address.get(found.address, OTHER)
+
+
+def peer_addresses(
+    peers: Iterable[Any], addresses: Mapping[str, list[str]]
+) -> Iterator[tuple[str, str, list[int]]]:
+    """The contract's peers with each address that their host resolved to."""
+    for peer in peers:
+        for address in addresses.get(peer.host, ()):
+            yield peer.member, address, peer.ports
+
+
+def socket_inodes(pids: Iterable[int]) -> set[int]:
+    inodes = set()
+    for pid in pids:
+        folder = "/proc/%d/fd/" % pid
+        for name in procfs.names(folder):
+            try:
+                target = os.readlink(folder + name)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                inodes.add(int(target[8:-1]))
+    return inodes
+
+
+def dump(inodes: set[int]) -> list[Socket]:
+    """The TCP sockets of this network namespace whose inode is one of `inodes`."""
+    found: list[Socket] = []
+    try:
+        netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
+    except (OSError, AttributeError):
+        return found
+    try:
+        netlink.settimeout(1.0)
+        for family in (socket.AF_INET, socket.AF_INET6):
+            request = _REQUEST.pack(
+                family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), _STATES, b""
+            )
+            netlink.send(
+                _HEADER.pack(
+                    _HEADER.size + len(request),
+                    _SOCK_DIAG_BY_FAMILY,
+                    _NLM_F_REQUEST | _NLM_F_DUMP,
+                    family,
+                    0,
+                )
+                + request
+            )
+            while _parse(netlink.recv(1 << 18), inodes, found):
+                pass
+    except OSError:
+        pass
+    finally:
+        netlink.close()
+    return found
+
+
+def _parse(data: bytes, inodes: set[int], found: list[Socket]) -> bool:
+    """Takes the sockets out of one datagram; False after the last of a dump."""
+    at, end = 0, len(data)
+    while at + _HEADER.size <= end:
+        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
+        if kind in (_NLMSG_DONE, _NLMSG_ERROR) or length < _HEADER.size:
+            return False
+        body = at + _HEADER.size
+        if kind == _SOCK_DIAG_BY_FAMILY:
+            family, _, port, _, address, cookie, inode = _MESSAGE.unpack_from(data, body)
+            if inode in inodes:
+                counts = _counts(data, body + _MESSAGE.size, at + length)
+                if counts is not None:
+                    remote = address[:4] if family == socket.AF_INET else _unmapped(address)
+                    number = int.from_bytes(port, "big")
+                    found.append(Socket(cookie, inode, remote, number, *counts))
+        at += (length + 3) & ~3
+    return True
+
+
+def _counts(data: bytes, at: int, end: int) -> tuple[int, int] | None:
+    while at + _ATTRIBUTE.size <= end:
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if length < _ATTRIBUTE.size:
+            return None
+        if kind == _INET_DIAG_INFO:
+            info = at + _ATTRIBUTE.size
+            # Kernels before 4.1 have a shorter tcp_info.
+            if length - _ATTRIBUTE.size < _BYTES_AT + _BYTES.size:
+                return None
+            acked, received = _BYTES.unpack_from(data, info + _BYTES_AT)
+            return acked, received
+        at += (length + 3) & ~3
+    return None
+
+
+def pack_address(address: str) -> bytes:
+    if ":" in address:
+        return _unmapped(socket.inet_pton(socket.AF_INET6, address.partition("%")[0]))
+    return socket.inet_pton(socket.AF_INET, address)
+
+
+def _unmapped(address: bytes) -> bytes:
+    """An IPv4 address that an IPv6 socket talks to is the same address."""
+    return address[12:] if address.startswith(_MAPPED) else address
+
+
+def _add(totals: dict[str, list[int]], member: str, sent: int, received: int) -> None:
+    pair = totals.setdefault(member, [0, 0])
+    pair[0] += sent
+    pair[1] += received

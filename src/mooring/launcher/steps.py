@@ -1,0 +1,216 @@
+"""Recognising steps in what a training writes, and passing them on a few times a second.
+
+Two sources: the SDK's own lines, which always count and are not copied to the log, and a pattern
+that the user gave, for programs that Mooring must not change.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Callable
+
+MARK = b"::mooring:: "
+LINES_PER_SECOND = 5
+# A pattern of the user's can take exponential time on a line that nearly matches.
+_SEARCHED_CHARACTERS = 4096
+_PATIENCE_S = 0.5
+
+
+class Report:
+    """One report of progress; each part may be unknown."""
+
+    def __init__(
+        self,
+        step: int | None = None,
+        examples: int | None = None,
+        loss: float | None = None,
+        total: int | None = None,
+    ) -> None:
+        self.step = step
+        self.examples = examples
+        self.loss = loss
+        self.total = total
+
+
+class Steps:
+    """Takes the reports of all local ranks out of their lines and writes them coalesced."""
+
+    def __init__(
+        self,
+        write: Callable[[dict[str, Any], float], None],
+        pattern: str | None,
+        examples_per_step: int | None,
+        ranks: int,
+    ) -> None:
+        self._write = write
+        self._pattern: re.Pattern[str] | None = None
+        if pattern is not None:
+            import re
+
+            self._pattern = re.compile(pattern)
+        self._examples_per_step = examples_per_step
+        self._interval_s = max(1, ranks) / float(LINES_PER_SECOND)
+        self._pending: dict[int, _Pending] = {}
+        self._last_step: dict[int, int] = {}
+        self._due: dict[int, float] = {}
+        self.gave_up = False
+
+    def take(self, rank: int, lines: list[bytes]) -> list[bytes]:
+        """Counts the reports in `lines` and returns what belongs into the log."""
+        if any(MARK in line for line in lines):
+            lines = [kept for line in lines for kept in self._sdk(rank, line)]
+        if self._pattern is not None:
+            self._search(rank, lines)
+        return lines
+
+    def flush(self, all_of_it: bool = False) -> float | None:
+        """Writes what is due; returns when (monotonic) more will be, if anything waits."""
+        now = time.monotonic()
+        waiting = []
+        for rank in list(self._pending):
+            due = self._due.get(rank, 0.0)
+            if all_of_it or due <= now:
+                pending = self._pending.pop(rank)
+                self._write(pending.fields(rank), pending.t)
+                self._due[rank] = now + self._interval_s
+            else:
+                waiting.append(due)
+        return min(waiting) if waiting else None
+
+    def _sdk(self, rank: int, line: bytes) -> list[bytes]:
+        before, mark, after = line.partition(MARK)
+        if not mark:
+            return [line]
+        try:
+            fields = json.loads(after.decode("utf-8"))
+        except ValueError:
+            return [line]
+        if not isinstance(fields, dict):
+            return [line]
+        report = Report(
+            _whole(fields.get("step")),
+            _whole(fields.get("examples")),
+            _real(fields.get("loss")),
+            _whole(fields.get("total")),
+        )
+        self._add(rank, report)
+        # A print without a newline may stand before the mark.
+        return [before] if before else []
+
+    def _search(self, rank: int, lines: list[bytes]) -> None:
+        assert self._pattern is not None
+        names = self._pattern.groupindex
+        try:
+            with _Patience(_PATIENCE_S):
+                for line in lines:
+                    match = self._pattern.search(line.decode("utf-8")[:_SEARCHED_CHARACTERS])
+                    if match is None:
+                        continue
+                    found = {name: match.group(name) for name in names}
+                    report = Report(
+                        _whole(found.get("step")),
+                        _whole(found.get("examples")),
+                        _real(found.get("loss")),
+                        _whole(found.get("total")),
+                    )
+                    self._add(rank, report)
+        except _TooSlow:
+            self._pattern = None
+            self.gave_up = True
+
+    def _add(self, rank: int, report: Report) -> None:
+        if report.examples is None and self._examples_per_step is not None:
+            # A program that reports each hundredth step has done a hundred since the last report.
+            # The first report, or one that goes back (a restart), counts for one step.
+            done = 1
+            last = self._last_step.get(rank)
+            if report.step is not None and last is not None and report.step > last:
+                done = report.step - last
+            report.examples = done * self._examples_per_step
+        if report.step is not None:
+            self._last_step[rank] = report.step
+        pending = self._pending.get(rank)
+        if pending is None:
+            pending = self._pending[rank] = _Pending()
+        pending.add(report)
+
+
+class _Pending:
+    """The reports of one rank since its last line: latest values, summed examples, count."""
+
+    def __init__(self) -> None:
+        self.t = 0.0
+        self._latest = Report()
+        self._count = 0
+
+    def add(self, report: Report) -> None:
+        self.t = time.time()
+        self._count += 1
+        latest = self._latest
+        if report.examples is not None:
+            latest.examples = report.examples + (latest.examples or 0)
+        latest.step = latest.step if report.step is None else report.step
+        latest.loss = latest.loss if report.loss is None else report.loss
+        latest.total = latest.total if report.total is None else report.total
+
+    def fields(self, rank: int) -> dict[str, Any]:
+        latest = self._latest
+        return {
+            "r": rank,
+            "step": latest.step,
+            "examples": latest.examples,
+            "loss": latest.loss,
+            "total": latest.total,
+            "n": self._count,
+        }
+
+
+class _TooSlow(Exception):
+    pass
+
+
+class _Patience:
+    """Interrupts what runs longer: matching polls for signals and lets a handler raise."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._armed = False
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGALRM, self._rang)
+        self._armed = True
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *error: object) -> None:
+        self._armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _rang(self, number: int, frame: Any) -> None:
+        if self._armed:
+            self._armed = False
+            raise _TooSlow
+
+
+def _whole(value: Any) -> int | None:
+    number = _real(value)
+    return None if number is None else int(number)
+
+
+def _real(value: Any) -> float | None:
+    """A finite number, also from text with thousands separators; anything else is unknown."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, str):
+        value = value.replace(",", "").replace("_", "")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,126 @@
+"""Nodes as the brain sees them: CPUs with their core, cache and NUMA cell, devices, NIC.
+
+The same type describes this machine, a virtual node, a node of a cluster file and, later, a
+Kubernetes node. `NodeUse` is what others already hold there; together they are a `Snapshot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from mooring.model.resources import Resources
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """One logical CPU. CPUs with the same `core` are SMT siblings."""
+
+    id: int
+    core: int
+    l3: int
+    cell: int
+    socket: int
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One device, and the NUMA cell that it hangs off."""
+
+    index: int
+    cell: int
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Taint:
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        )
+
+
+@dataclass(frozen=True)
+class Toleration:
+    """Matches a taint as in Kubernetes: an empty key tolerates all, an empty effect any effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        if self.effect and self.effect != taint.effect:
+            return False
+        if not self.key:
+            return self.operator == "Exists"
+        if self.key != taint.key:
+            return False
+        return self.operator == "Exists" or self.value == taint.value
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine: real, virtual or simulated.
+
+    `cpu_millis` may be less than the CPUs listed: virtual nodes on few CPUs share them, and a
+    node may keep some in reserve. `address` is where members on it can be reached, when known.
+    """
+
+    name: str
+    cpus: tuple[Cpu, ...]
+    cpu_millis: int
+    memory_bytes: int
+    gpus: tuple[Gpu, ...] = ()
+    nic_mbps: int | None = None
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    taints: tuple[Taint, ...] = ()
+    address: str = ""
+
+    @property
+    def capacity(self) -> Resources:
+        return Resources(self.cpu_millis, self.memory_bytes, len(self.gpus))
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        return tuple(sorted({cpu.cell for cpu in self.cpus}))
+
+
+@dataclass(frozen=True)
+class NodeUse:
+    """What is already held on a node. `cpus` are exclusively held, never shared ones."""
+
+    resources: Resources = Resources()
+    cpus: frozenset[int] = frozenset()
+    gpus: frozenset[int] = frozenset()
+    ports: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Nodes in a fixed order and their use: all that the brain knows of the world."""
+
+    nodes: tuple[Node, ...]
+    use: Mapping[str, NodeUse] = field(default_factory=lambda: MappingProxyType({}))
+
+    def use_of(self, node: str) -> NodeUse:
+        return self.use.get(node, _UNUSED)
+
+
+_UNUSED = NodeUse()
+
+
+def format_cpus(ids: tuple[int, ...] | frozenset[int] | set[int]) -> str:
+    """`{0, 1, 2, 5}` -> `0-2,5`, as the kernel writes CPU lists."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(ids):
+        if ranges and cpu == ranges[-1][1] + 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)

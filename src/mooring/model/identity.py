@@ -1,0 +1,102 @@
+"""Identity: who a member is among its peers, checked once and rendered by every framework.
+
+Operators of the field disagree about whether WORLD_SIZE counts pods or processes; here ranks
+count processes, group ranks count members, and the invariants below are checked before any
+member starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from mooring.model.member import MemberId
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Where one member of the job is reached. `group_rank` is None for roles without ranks."""
+
+    member: MemberId
+    host: str
+    ports: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    processes: int = 1
+    first_rank: int | None = None
+    group_rank: int | None = None
+
+    def address(self, port: str = "main") -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.ports[port]}"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One member's view of its job: itself, its ranks, and every peer including itself."""
+
+    job: str
+    member: MemberId
+    epoch: int
+    world_size: int
+    group_size: int
+    peers: tuple[Peer, ...]
+
+    @property
+    def me(self) -> Peer:
+        return next(peer for peer in self.peers if peer.member == self.member)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The global ranks of this member's local processes, in local-rank order."""
+        first = self.me.first_rank
+        return () if first is None else tuple(range(first, first + self.me.processes))
+
+    def of_role(self, role: str) -> tuple[Peer, ...]:
+        found = [peer for peer in self.peers if peer.member.role == role]
+        return tuple(sorted(found, key=lambda peer: peer.member.index))
+
+
+class IdentityError(ValueError):
+    """The identities of a gang contradict each other: never the user's fault."""
+
+
+def check_identities(
+    identities: Sequence[Identity], resolve: Callable[[str, int], MemberId | None]
+) -> None:
+    """Raise IdentityError unless the members agree on who they are.
+
+    `resolve` tells which member an address belongs to (the body knows). Checked: the same peers
+    and world for all; ranks 0..world-1 each once; world = sum of ranked members' processes;
+    group ranks 0..n-1 each once; every address leads to the member that it names.
+    """
+    if not identities:
+        raise IdentityError("a gang has at least one member")
+    first = identities[0]
+    for identity in identities:
+        if (identity.peers, identity.world_size, identity.epoch, identity.job) != (
+            first.peers,
+            first.world_size,
+            first.epoch,
+            first.job,
+        ):
+            raise IdentityError(f"{identity.member} and {first.member} see different gangs")
+    named = [identity.member for identity in identities]
+    if sorted(named) != sorted(peer.member for peer in first.peers):
+        raise IdentityError("peers and members differ")
+    ranked = [peer for peer in first.peers if peer.first_rank is not None]
+    ranks = sorted(
+        rank
+        for peer in ranked
+        if peer.first_rank is not None
+        for rank in range(peer.first_rank, peer.first_rank + peer.processes)
+    )
+    if ranks != list(range(first.world_size)):
+        raise IdentityError(f"ranks {ranks} are not 0..{first.world_size - 1}, each once")
+    groups = sorted(peer.group_rank for peer in ranked if peer.group_rank is not None)
+    if groups != list(range(len(ranked))) or first.group_size != len(ranked):
+        raise IdentityError(f"group ranks {groups} are not 0..{len(ranked) - 1}, each once")
+    for peer in first.peers:
+        for port in peer.ports.values():
+            found = resolve(peer.host, port)
+            if found != peer.member:
+                raise IdentityError(f"{peer.host}:{port} leads to {found}, not to {peer.member}")

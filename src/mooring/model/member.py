@@ -1,0 +1,120 @@
+"""Members: what a job expands to before anything is placed.
+
+A member carries all that placing and starting need, already resolved (defaults, role and job
+settings merged), so that no later layer looks into the job file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from mooring.model.cluster import Toleration
+from mooring.model.resources import Resources
+
+
+class Pinning(StrEnum):
+    """How tightly a member is held to CPUs.
+
+    exclusive: whole CPUs that no other member of any run may use; shared: the node's CPUs that
+    nobody holds exclusively; none: wherever the operating system likes.
+    """
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+    NONE = "none"
+
+
+class Restart(StrEnum):
+    """What the failure of a member leads to."""
+
+    NEVER = "never"
+    MEMBER = "member"
+    GANG = "gang"
+
+
+@dataclass(frozen=True, order=True)
+class MemberId:
+    """The stable name of a member within its job; it survives restarts."""
+
+    role: str
+    index: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.role}-{self.index}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Member:
+    """One copy of a role. `processes` counts the local ranks that it runs."""
+
+    id: MemberId
+    job: str
+    resources: Resources = Resources()
+    pinning: Pinning = Pinning.SHARED
+    processes: int = 1
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    ports: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Name -> port that the user fixed, or 0 for one that the body chooses."""
+    node_selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    tolerations: tuple[Toleration, ...] = ()
+    restart: Restart = Restart.NEVER
+
+    @property
+    def name(self) -> str:
+        return self.id.name
+
+    @property
+    def hostname(self) -> str:
+        """The name under which its peers find it: one DNS label."""
+        return f"{self.job}-{self.id.role}-{self.id.index}"
+
+
+class Relation(StrEnum):
+    APART = "apart"
+    TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`roles` apart from / together with `others`, by node; required or a preference."""
+
+    relation: Relation
+    roles: tuple[str, ...]
+    others: tuple[str, ...]
+    required: bool = False
+    weight: int = 50
+
+
+class Preset(StrEnum):
+    COLOCATE = "colocate"
+    ISOLATE = "isolate"
+    SPREAD_PS = "spread-ps"
+    PACK = "pack"
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True)
+class Gang:
+    """The members that start together or not at all, and what their author wants of the place.
+
+    `server_roles` are the roles that serve parameters: the presets speak of them.
+    """
+
+    job: str
+    members: tuple[Member, ...]
+    preset: Preset
+    server_roles: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    all_or_nothing: bool = True
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(member.id.role for member in self.members))

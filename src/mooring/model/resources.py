@@ -1,0 +1,111 @@
+"""Amounts of CPU, memory and devices, and the quantities that users write for them.
+
+Quantities follow Kubernetes (`500m`, `4Gi`, `1e3`), because the same job file is later sent
+to a cluster unchanged. CPU is kept in thousandths, memory in bytes: integers add up exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[KMGTPE]i|[numkMGTPE])?", re.ASCII
+)
+_FACTOR = {
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    **{unit + "i": Decimal(1024) ** (power + 1) for power, unit in enumerate("KMGTPE")},
+}
+#: Kubernetes keeps quantities below 2^63 - 1; so do we, so that a file means the same in both.
+_LARGEST = Decimal(2**63 - 1)
+_LONGEST_TEXT = 64
+
+
+def parse_quantity(text: str) -> Decimal:
+    """The value of a Kubernetes quantity. Raises ValueError for what is none."""
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    if match is None:
+        raise ValueError("not a quantity")
+    number, suffix = match.group(1), match.group(2) or ""
+    try:
+        if suffix in _FACTOR:
+            value = Decimal(number) * _FACTOR[suffix]
+        else:
+            value = Decimal(number + suffix)
+    except InvalidOperation as error:
+        raise ValueError("not a quantity") from error
+    if abs(value) > _LARGEST:
+        raise ValueError("too large")
+    return value
+
+
+def format_cpu(cpu_millis: int) -> str:
+    """`1500` -> `1500m`, `2000` -> `2`."""
+    return str(cpu_millis // 1000) if cpu_millis % 1000 == 0 else f"{cpu_millis}m"
+
+
+def format_memory(memory_bytes: int) -> str:
+    """The largest binary unit that divides the amount exactly; otherwise two decimals."""
+    for power in range(6, 0, -1):
+        unit = 1024**power
+        if memory_bytes >= unit and memory_bytes % unit == 0:
+            return f"{memory_bytes // unit}{'KMGTPE'[power - 1]}i"
+    for power in range(6, 0, -1):
+        unit = 1024**power
+        if memory_bytes >= unit:
+            return f"{memory_bytes / unit:.2f}{'KMGTPE'[power - 1]}i"
+    return str(memory_bytes)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one member asks for, or what a node has: exact integers, never negative."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    gpus: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.cpu_millis, self.memory_bytes, self.gpus) < 0:
+            raise ValueError(f"resources cannot be negative: {self}")
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            self.cpu_millis + other.cpu_millis,
+            self.memory_bytes + other.memory_bytes,
+            self.gpus + other.gpus,
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            self.cpu_millis - other.cpu_millis,
+            self.memory_bytes - other.memory_bytes,
+            self.gpus - other.gpus,
+        )
+
+    def fits_in(self, room: Resources) -> bool:
+        return (
+            self.cpu_millis <= room.cpu_millis
+            and self.memory_bytes <= room.memory_bytes
+            and self.gpus <= room.gpus
+        )
+
+    def __str__(self) -> str:
+        parts = []
+        if self.cpu_millis:
+            parts.append(f"{format_cpu(self.cpu_millis)} cpu")
+        if self.memory_bytes:
+            parts.append(format_memory(self.memory_bytes))
+        if self.gpus:
+            parts.append(f"{self.gpus} gpu")
+        return ", ".join(parts) or "nothing"

@@ -1,0 +1,18 @@
+"""Run directories: what a run leaves on disk, written append-only and readable after a crash."""
+
+from mooring.record.journal import Journal, Tail, read_lines
+from mooring.record.runs import RunInfo, RunRecord, create_run, find_run, list_runs
+from mooring.record.state_home import locks_dir, runs_dir
+
+__all__ = [
+    "Journal",
+    "RunInfo",
+    "RunRecord",
+    "Tail",
+    "create_run",
+    "find_run",
+    "list_runs",
+    "locks_dir",
+    "read_lines",
+    "runs_dir",
+]

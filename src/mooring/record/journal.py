@@ -1,0 +1,82 @@
+"""Append-only JSON lines: the one format for events and samples.
+
+A line is written by a single write(2) on an O_APPEND descriptor, so that writers do not mix
+and a crash tears at most the last line; readers skip a torn line instead of failing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
+Line = dict[str, JsonValue]
+
+#: One read of a tail; a line longer than this is given up rather than kept in memory for ever.
+_CHUNK_BYTES = 1 << 20
+
+
+class Journal:
+    """Appends lines to one file. `close` may be called twice."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def append(self, line: Mapping[str, JsonValue]) -> None:
+        data = json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        os.write(self._fd, data)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Tail:
+    """Reads what has been appended to a file since the last call, whole lines only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._partial = b""
+
+    def read_text(self) -> list[str]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(_CHUNK_BYTES)
+        except FileNotFoundError:
+            return []
+        if not data:
+            return []
+        self._offset += len(data)
+        *whole, self._partial = (self._partial + data).split(b"\n")
+        if len(self._partial) > _CHUNK_BYTES:
+            self._partial = b""
+        return [line.decode("utf-8", "replace") for line in whole]
+
+    def read(self) -> list[Line]:
+        return [line for text in self.read_text() if (line := _parse(text)) is not None]
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """All whole lines of a journal; none if it does not exist."""
+    try:
+        file = path.open("r", encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    with file:
+        for text in file:
+            line = _parse(text)
+            if line is not None:
+                yield line
+
+
+def _parse(text: str) -> Line | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,184 @@
+"""One run's directory, and finding a run again by name.
+
+run.json          who runs it (pid and start time), when, on what
+job.yaml          the job after defaults and overrides
+plan.json         where each member went, and why
+events.jsonl      every change of state
+samples/M.jsonl   what member M's launcher measured
+logs/M.log        what member M printed
+members/M/        M's contract and files
+files/            copies of the job's files
+report.json       the figures, once the run has ended
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from mooring.model.errors import BadInput, RunFailed
+from mooring.record.state_home import runs_dir
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What never changes during a run. `token` names its namespaces, bridges and cgroups."""
+
+    id: str
+    token: str
+    job: str
+    pid: int
+    pid_started_s: float
+    created_s: float
+    host: str
+    version: str
+    virtual_nodes: int = 0
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The paths of one run, and the few questions that its files answer."""
+
+    info: RunInfo
+    root: Path
+
+    @property
+    def job_file(self) -> Path:
+        return self.root / "job.yaml"
+
+    @property
+    def plan_file(self) -> Path:
+        return self.root / "plan.json"
+
+    @property
+    def events_file(self) -> Path:
+        return self.root / "events.jsonl"
+
+    @property
+    def report_file(self) -> Path:
+        return self.root / "report.json"
+
+    @property
+    def files_dir(self) -> Path:
+        return self.root / "files"
+
+    @property
+    def launcher_file(self) -> Path:
+        return self.root / "launcher.pyz"
+
+    def log_file(self, member: str) -> Path:
+        return self.root / "logs" / f"{member}.log"
+
+    def sample_file(self, member: str) -> Path:
+        return self.root / "samples" / f"{member}.jsonl"
+
+    def member_dir(self, member: str) -> Path:
+        return self.root / "members" / member
+
+    def alive(self) -> bool:
+        """Whether the `moor` process that carries this run still exists."""
+        return process_is(self.info.pid, self.info.pid_started_s)
+
+
+def process_is(pid: int, started_s: float) -> bool:
+    """Whether `pid` is still the process that started then (process ids are reused)."""
+    try:
+        process = psutil.Process(pid)
+        return (
+            abs(process.create_time() - started_s) < 1.0
+            and process.status() != psutil.STATUS_ZOMBIE
+        )
+    except psutil.Error:
+        return False
+
+
+def create_run(
+    job: str, *, directory: Path | None, virtual_nodes: int, source: str, version: str
+) -> RunRecord:
+    """Make a run directory, in the state home or at `directory`, findable by its id."""
+    now_s = time.time()
+    token = secrets.token_hex(3)
+    run_id = f"{job}-{time.strftime('%m%d-%H%M%S', time.localtime(now_s))}-{token[:4]}"
+    index = runs_dir() / run_id
+    try:
+        if directory is None:
+            root = index
+            root.mkdir(mode=0o700)
+        else:
+            root = directory.absolute()
+            if root.exists() and (not root.is_dir() or any(root.iterdir())):
+                raise BadInput.at("-o", str(directory), "something there", "a new or empty folder")
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            index.symlink_to(root)
+        for folder in ("logs", "samples", "members"):
+            (root / folder).mkdir()
+        info = RunInfo(
+            id=run_id,
+            token=token,
+            job=job,
+            pid=os.getpid(),
+            pid_started_s=psutil.Process().create_time(),
+            created_s=now_s,
+            host=os.uname().nodename,
+            version=version,
+            virtual_nodes=virtual_nodes,
+            source=source,
+        )
+        write_whole(root / "run.json", json.dumps(asdict(info), indent=1))
+    except OSError as error:
+        if index.is_symlink():
+            index.unlink()
+        raise RunFailed(f"cannot make the run directory: {error}") from error
+    return RunRecord(info, root)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file so that a reader sees the old or the new text, never a part."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def open_run(root: Path) -> RunRecord | None:
+    """The run in a directory, or None if there is none that can be read."""
+    try:
+        fields = json.loads((root / "run.json").read_text(encoding="utf-8"))
+        return RunRecord(RunInfo(**fields), root.resolve())
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def list_runs() -> list[RunRecord]:
+    """Every readable run of this user, oldest first."""
+    found = [run for entry in runs_dir().iterdir() if (run := open_run(entry)) is not None]
+    return sorted(found, key=lambda run: (run.info.created_s, run.info.id))
+
+
+def find_run(name: str) -> RunRecord:
+    """A run by path, id, unique beginning of an id, job name (its latest run) or `last`."""
+    if os.sep in name or name in (".", ".."):
+        run = open_run(Path(name))
+        if run is None:
+            raise BadInput.at("RUN", name, "no run directory", "a folder that `moor run` made")
+        return run
+    runs = list_runs()
+    if name == "last" and runs:
+        return runs[-1]
+    exact = [run for run in runs if run.info.id == name]
+    by_job = [run for run in runs if run.info.job == name]
+    begins = [run for run in runs if run.info.id.startswith(name)]
+    for candidates in (exact, by_job[-1:], begins):
+        if len(candidates) == 1:
+            return candidates[0]
+    if begins:
+        ids = ", ".join(run.info.id for run in begins[-5:])
+        raise BadInput.at("RUN", repr(name), "the beginning of several runs", f"one of {ids}")
+    known = ", ".join(run.info.id for run in runs[-5:]) or "none yet: start one with `moor run`"
+    raise BadInput.at("RUN", repr(name), "no such run", f"a run, a path or `last` ({known})")

@@ -1,0 +1,220 @@
+"""The figures of a run: one value that the terminal, JSON and HTML reports are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from mooring.model.cluster import format_cpus
+from mooring.record.journal import JsonValue
+from mooring.report.view import MemberView, RunView
+
+
+@dataclass(frozen=True)
+class MemberFigures:
+    """What one member held and used, over all its attempts."""
+
+    member: str
+    role: str
+    node: str
+    cpus_held: str
+    exclusive: bool
+    cpus_used: str
+    gpus: tuple[int, ...]
+    threads_budget: int | None
+    state: str
+    exit_code: int | None
+    reason: str
+    restarts: int
+    steps: int
+    examples: int
+    examples_per_s: float | None
+    cpu_s: float
+    cpu_percent: float | None
+    context_switches_voluntary: int
+    context_switches_involuntary: int
+    throttled_s: float
+    peak_memory_bytes: int
+    received_bytes: int
+    sent_bytes: int
+    launcher_cpu_s: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ServerFigures:
+    """Bytes through one parameter server, and its share of all that servers moved."""
+
+    member: str
+    received_bytes: int
+    sent_bytes: int
+    share: float
+
+
+@dataclass(frozen=True)
+class NodeFigures:
+    """Bytes through a virtual node's NIC."""
+
+    node: str
+    nic_mbps: int | None
+    received_bytes: int
+    sent_bytes: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """TCP payload between two members, as the side that opened the connections counted it."""
+
+    opened_by: str
+    peer: str
+    sent_bytes: int
+    received_bytes: int
+
+
+@dataclass(frozen=True)
+class Report:
+    run: str
+    job: str
+    phase: str
+    reason: str
+    placement: str
+    started_s: float | None
+    wall_s: float | None
+    restarts: int
+    steps: int
+    examples: int
+    examples_per_s: float | None
+    first_loss: float | None
+    last_loss: float | None
+    members: tuple[MemberFigures, ...]
+    servers: tuple[ServerFigures, ...]
+    nodes: tuple[NodeFigures, ...]
+    flows: tuple[Flow, ...]
+    enforced_by: str
+    notes: tuple[str, ...]
+
+    def document(self) -> dict[str, JsonValue]:
+        return asdict(self)
+
+
+def figures(view: RunView) -> Report:
+    """The report of a run as far as it has come. Call `view.update()` before."""
+    members = list(view.members.values())
+    losses = [member for member in members if member.first_loss is not None]
+    reporters = [member for member in members if member.steps]
+    phase, reason = view.phase.value, view.reason
+    if view.lost:
+        phase, reason = "Lost", "its `moor` process was killed; `moor clean` removes what it left"
+    return Report(
+        run=view.run.info.id,
+        job=view.run.info.job,
+        phase=phase,
+        reason=reason,
+        placement=view.preset,
+        started_s=view.started_s,
+        wall_s=_wall_s(view),
+        restarts=view.epoch,
+        steps=max((_steps(member) for member in reporters), default=0),
+        examples=sum(member.examples for member in members),
+        examples_per_s=_examples_per_s(reporters),
+        first_loss=losses[0].first_loss if losses else None,
+        last_loss=losses[0].last_loss if losses else None,
+        members=tuple(_member(member) for member in members),
+        servers=_servers(view),
+        nodes=tuple(
+            NodeFigures(name, view.node_nic_mbps.get(name), *view.node_bytes[name])
+            for name in sorted(view.node_bytes)
+        ),
+        flows=tuple(_flows(members)),
+        enforced_by=view.enforces,
+        notes=view.notes,
+    )
+
+
+def _steps(member: MemberView) -> int:
+    return max(member.steps, member.last_step or 0)
+
+
+def _wall_s(view: RunView) -> float | None:
+    if view.started_s is None:
+        return None
+    times = [m.last_report_s for m in view.members.values() if m.last_report_s is not None]
+    ended_s = view.ended_s or max(times, default=view.started_s)
+    return ended_s - view.started_s
+
+
+def _examples_per_s(members: Iterable[MemberView]) -> float | None:
+    rates = [rate for member in members if (rate := _rate(member)) is not None]
+    return sum(rates) if rates else None
+
+
+def _rate(member: MemberView) -> float | None:
+    """From the first report to the last: tracing and warm-up before the first do not count.
+
+    A member that reported once is measured from the start of its processes.
+    """
+    if member.first_report_s is None or member.last_report_s is None or not member.examples:
+        return None
+    if member.last_report_s > member.first_report_s:
+        done = member.examples - member.first_report_examples
+        return done / (member.last_report_s - member.first_report_s)
+    if member.running_s is not None and member.last_report_s > member.running_s:
+        return member.examples / (member.last_report_s - member.running_s)
+    return None
+
+
+def _member(member: MemberView) -> MemberFigures:
+    totals = member.totals
+    threads = member.budget.get("threads")
+    sampled_s = member.cpu_span_s
+    return MemberFigures(
+        member=member.name,
+        role=member.role,
+        node=member.node,
+        cpus_held=member.cpus,
+        exclusive=member.exclusive,
+        cpus_used=_used(member.used_cpus),
+        gpus=member.gpus,
+        threads_budget=threads if isinstance(threads, int) else None,
+        state=member.state.value,
+        exit_code=member.exit_code,
+        reason=member.reason,
+        restarts=member.attempt,
+        steps=_steps(member),
+        examples=member.examples,
+        examples_per_s=_rate(member),
+        cpu_s=totals.get("cpu_s", 0.0),
+        cpu_percent=100 * totals.get("cpu_s", 0.0) / sampled_s if sampled_s else None,
+        context_switches_voluntary=int(totals.get("ctx_vol", 0)),
+        context_switches_involuntary=int(totals.get("ctx_invol", 0)),
+        throttled_s=totals.get("throttled_s", 0.0),
+        peak_memory_bytes=member.peak_rss_bytes,
+        received_bytes=int(totals.get("rx_bytes", 0)),
+        sent_bytes=int(totals.get("tx_bytes", 0)),
+        launcher_cpu_s=totals.get("launcher_cpu_s", 0.0),
+        notes=member.notes,
+    )
+
+
+def _used(counts: dict[str, int]) -> str:
+    """CPUs that threads were seen on, as the kernel writes CPU lists."""
+    return format_cpus({int(cpu) for cpu, threads in counts.items() if threads and cpu.isdigit()})
+
+
+def _servers(view: RunView) -> tuple[ServerFigures, ...]:
+    moved = [
+        (m.name, int(m.totals.get("rx_bytes", 0)), int(m.totals.get("tx_bytes", 0)))
+        for m in view.members.values()
+        if m.role in view.server_roles
+    ]
+    total = sum(rx + tx for _, rx, tx in moved)
+    return tuple(
+        ServerFigures(name, rx, tx, (rx + tx) / total if total else 0.0) for name, rx, tx in moved
+    )
+
+
+def _flows(members: Iterable[MemberView]) -> Iterable[Flow]:
+    for member in members:
+        for peer, (tx, rx) in sorted(member.peers.items()):
+            if peer not in ("other", member.name) and (tx or rx):
+                yield Flow(member.name, peer, tx, rx)

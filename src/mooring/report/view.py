@@ -1,0 +1,274 @@
+"""A running or ended run as its files tell it, kept up to date by reading what was appended.
+
+`moor run` shows its own run through this, and so does any other `moor` process: both see the
+same, and it still works when the run's process has been killed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+
+from mooring.model.cluster import format_cpus
+from mooring.model.status import MemberState, Phase
+from mooring.record import RunRecord, Tail
+from mooring.record.journal import JsonValue, Line
+
+#: Rates are taken over this many seconds: long enough for slow steps, short enough to be live.
+_RATE_WINDOW_S = 10.0
+
+
+@dataclass
+class Series:
+    """The last seconds of a running total, for its rate."""
+
+    points: deque[tuple[float, float]] = field(default_factory=deque)
+
+    def add(self, at_s: float, total: float) -> None:
+        self.points.append((at_s, total))
+        while len(self.points) > 2 and at_s - self.points[0][0] > _RATE_WINDOW_S:
+            self.points.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        if len(self.points) < 2:
+            return None
+        (t0, v0), (t1, v1) = self.points[0], self.points[-1]
+        return (v1 - v0) / (t1 - t0) if t1 > t0 else None
+
+
+@dataclass
+class MemberView:
+    """One member: where it is, what it holds, what it did. Totals cover all its attempts."""
+
+    name: str
+    role: str
+    node: str = ""
+    cpus: str = ""
+    exclusive: bool = False
+    gpus: tuple[int, ...] = ()
+    state: MemberState = MemberState.WAITING
+    epoch: int = 0
+    attempt: int = 0
+    exit_code: int | None = None
+    reason: str = ""
+    steps: int = 0
+    last_step: int | None = None
+    total_steps: int | None = None
+    examples: int = 0
+    first_report_s: float | None = None
+    last_report_s: float | None = None
+    first_report_examples: int = 0
+    running_s: float | None = None
+    sampled_until_s: float | None = None
+    first_loss: float | None = None
+    last_loss: float | None = None
+    used_cpus: dict[str, int] = field(default_factory=dict)
+    budget: Line = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    totals: dict[str, float] = field(default_factory=dict)
+    peers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    rss_bytes: int = 0
+    peak_rss_bytes: int = 0
+    threads: int = 0
+    example_rate: Series = field(default_factory=Series)
+    cpu_rate: Series = field(default_factory=Series)
+    rx_rate: Series = field(default_factory=Series)
+    tx_rate: Series = field(default_factory=Series)
+    _before: dict[str, float] = field(default_factory=dict)
+    _peers_before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _sampled: tuple[int, int] = (0, 0)
+
+    @property
+    def cpu_span_s(self) -> float | None:
+        """Seconds between the start of its processes and the last sample."""
+        if self.running_s is None or self.sampled_until_s is None:
+            return None
+        return self.sampled_until_s - self.running_s
+
+    def apply(self, line: Line) -> None:
+        kind = line.get("kind")
+        at_s = _float(line.get("t")) or 0.0
+        if kind == "ready":
+            budget = line.get("budget")
+            self.budget = budget if isinstance(budget, dict) else {}
+            notes = line.get("notes")
+            self.notes = tuple(str(note) for note in notes) if isinstance(notes, list) else ()
+        elif kind == "running" and self.running_s is None:
+            self.running_s = at_s
+        elif kind == "step":
+            self._step(line, at_s)
+        elif kind == "sample":
+            self._sample(line, at_s)
+
+    def _step(self, line: Line, at_s: float) -> None:
+        self.steps += _int(line.get("n")) or 1
+        step = _int(line.get("step"))
+        self.last_step = step if step is not None else self.last_step
+        self.total_steps = _int(line.get("total")) or self.total_steps
+        self.examples += _int(line.get("examples")) or 0
+        if self.first_report_s is None:
+            self.first_report_s, self.first_report_examples = at_s, self.examples
+        self.last_report_s = at_s
+        self.example_rate.add(at_s, self.examples)
+        loss = _float(line.get("loss"))
+        if loss is not None:
+            self.first_loss = loss if self.first_loss is None else self.first_loss
+            self.last_loss = loss
+
+    def _sample(self, line: Line, at_s: float) -> None:
+        attempt = (_int(line.get("epoch")) or 0, _int(line.get("attempt")) or 0)
+        if attempt != self._sampled:
+            # A restart counts from zero: keep what the attempts before it had done.
+            self._before, self._peers_before = dict(self.totals), dict(self.peers)
+            self._sampled = attempt
+        for key in _TOTALS:
+            value = _float(line.get(key))
+            if value is not None:
+                self.totals[key] = self._before.get(key, 0.0) + value
+        peers = line.get("peers")
+        for peer, pair in peers.items() if isinstance(peers, dict) else ():
+            if isinstance(pair, list) and len(pair) == 2:
+                tx, rx = self._peers_before.get(peer, (0, 0))
+                self.peers[peer] = (tx + (_int(pair[0]) or 0), rx + (_int(pair[1]) or 0))
+        used = line.get("last_cpus")
+        for cpu, threads in used.items() if isinstance(used, dict) else ():
+            self.used_cpus[cpu] = self.used_cpus.get(cpu, 0) + (_int(threads) or 0)
+        self.sampled_until_s = at_s
+        self.rss_bytes = _int(line.get("rss_bytes")) or 0
+        self.peak_rss_bytes = max(self.peak_rss_bytes, self.rss_bytes)
+        self.threads = _int(line.get("threads")) or 0
+        self.cpu_rate.add(at_s, self.totals.get("cpu_s", 0.0))
+        self.rx_rate.add(at_s, self.totals.get("rx_bytes", 0.0))
+        self.tx_rate.add(at_s, self.totals.get("tx_bytes", 0.0))
+
+
+_TOTALS = (
+    "cpu_s",
+    "ctx_vol",
+    "ctx_invol",
+    "rx_bytes",
+    "tx_bytes",
+    "throttled_s",
+    "nr_throttled",
+    "launcher_cpu_s",
+)
+
+
+class RunView:
+    """A run's members, phase and NIC counters. `update` reads what is new."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self.run = run
+        self.phase = Phase.PENDING
+        self.reason = ""
+        self.enforces = ""
+        self.notes: tuple[str, ...] = ()
+        self.preset = ""
+        self.server_roles: tuple[str, ...] = ()
+        self.epoch = 0
+        self.started_s: float | None = None
+        self.ended_s: float | None = None
+        self.members: dict[str, MemberView] = {}
+        self.node_bytes: dict[str, tuple[int, int]] = {}
+        self.node_nic_mbps: dict[str, int | None] = {}
+        self._plan_stamp: float | None = None
+        self._events = Tail(run.events_file)
+        self._samples: dict[str, Tail] = {}
+
+    def update(self) -> None:
+        self._read_plan()
+        for line in self._events.read():
+            self._event(line)
+        for name, member in self.members.items():
+            tail = self._samples.setdefault(name, Tail(self.run.sample_file(name)))
+            while lines := tail.read():
+                for line in lines:
+                    member.apply(line)
+
+    @property
+    def lost(self) -> bool:
+        """The run's process is gone without having written an end."""
+        return not self.phase.final and not self.run.alive()
+
+    @property
+    def examples_per_s(self) -> float | None:
+        """Now, over all members that report steps."""
+        rates = [rate for m in self.members.values() if (rate := m.example_rate.rate) is not None]
+        return sum(rates) if rates else None
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """(steps done, steps in all) of the member that is furthest, if it says."""
+        known = [
+            (m.last_step if m.last_step is not None else m.steps, m.total_steps)
+            for m in self.members.values()
+            if m.total_steps
+        ]
+        if not known:
+            return None
+        done, total = max(known)
+        return done, total or 0
+
+    def _read_plan(self) -> None:
+        try:
+            stamp = self.run.plan_file.stat().st_mtime
+            if stamp == self._plan_stamp:
+                return
+            plan = json.loads(self.run.plan_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return
+        self._plan_stamp = stamp
+        self.notes = tuple(plan.get("notes", ()))
+        self.preset = plan.get("preset", "")
+        self.server_roles = tuple(plan.get("server_roles", ()))
+        for entry in plan["members"]:
+            member = self._member(entry["member"], entry["role"])
+            member.node = entry["node"]
+            member.cpus = format_cpus(tuple(entry["cpus"]))
+            member.exclusive = entry["exclusive"]
+            member.gpus = tuple(entry["gpus"])
+        for name in plan.get("waiting", ()):
+            self._member(name, name.rsplit("-", 1)[0])
+
+    def _member(self, name: str, role: str) -> MemberView:
+        return self.members.setdefault(name, MemberView(name, role))
+
+    def _event(self, line: Line) -> None:
+        kind = line.get("kind")
+        if kind == "phase":
+            self.phase = Phase(str(line["phase"]))
+            self.reason = str(line.get("reason") or "")
+            self.epoch = _int(line.get("epoch")) or self.epoch
+            at_s = _float(line.get("t"))
+            if self.phase is Phase.STARTING and self.started_s is None:
+                self.started_s = at_s
+            if self.phase.final:
+                self.ended_s = at_s
+        elif kind == "member":
+            name = str(line["member"])
+            member = self._member(name, name.rsplit("-", 1)[0])
+            member.state = MemberState(str(line["state"]))
+            member.epoch = _int(line.get("epoch")) or 0
+            member.attempt = _int(line.get("attempt")) or 0
+            member.exit_code = _int(line.get("exit_code"))
+            member.reason = str(line.get("reason") or "")
+        elif kind == "body":
+            self.enforces = str(line.get("enforces") or "")
+            nodes = line.get("nodes")
+            if isinstance(nodes, dict):
+                self.node_nic_mbps = {name: _int(mbps) for name, mbps in nodes.items()}
+        elif kind == "nodes":
+            nodes = line.get("bytes")
+            for name, pair in nodes.items() if isinstance(nodes, dict) else ():
+                if isinstance(pair, list) and len(pair) == 2:
+                    self.node_bytes[name] = (_int(pair[0]) or 0, _int(pair[1]) or 0)
+
+
+def _int(value: JsonValue) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
+
+
+def _float(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,302 @@
+"""The cluster file: machines described by their shape, for `moor plan` and simulations.
+
+CPUs are numbered as Linux numbers them on x86: first one thread of every core, socket by socket,
+then the second threads in the same order, so that the SMT siblings are i and i + cores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mooring.model.cluster import Cpu, Gpu, Node, Taint
+from mooring.spec.base import Rejection, SpecModel, describe, rejected
+from mooring.spec.fields import FilledText, Label, Memory, Text, Whole
+from mooring.spec.placement import TaintEffect
+
+MOST_NODES = 20_000
+MOST_GROUPS = 1000
+MOST_CPUS = 1024
+_CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+
+
+class TaintSpec(SpecModel):
+    """Keeps members away that do not tolerate it, as in Kubernetes."""
+
+    key: FilledText = Field(description="The taint's key.", examples=["dedicated"])
+    value: Text = Field("", description="The taint's value.", examples=["training"])
+    effect: TaintEffect = Field(
+        TaintEffect.NO_SCHEDULE,
+        description="`NoSchedule` and `NoExecute` refuse members that do not tolerate the taint; "
+        "`PreferNoSchedule` avoids them.",
+        examples=["NoSchedule"],
+    )
+
+    def to_model(self) -> Taint:
+        return Taint(self.key, self.value, self.effect.value)
+
+
+class GpuSpec(SpecModel):
+    """The GPUs of a node and the NUMA cells that they hang off."""
+
+    count: Annotated[Whole, Field(ge=1, le=256)] | None = Field(
+        None,
+        description="GPUs of the node, spread evenly over its cells in order. Not needed beside "
+        "`perCell` or `cells`.",
+        examples=[4],
+    )
+    per_cell: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
+        None, alias="perCell", description="GPUs of each NUMA cell.", examples=[2]
+    )
+    cells: (
+        Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], Field(min_length=1, max_length=256)]
+        | None
+    ) = Field(None, description="The cell of each GPU, in order.", examples=[[0, 0, 1, 1]])
+    kind: Text = Field("", description="What they are called.", examples=["a100"])
+
+    @model_validator(mode="after")
+    def _one_way_of_saying_it(self) -> Self:
+        if self.per_cell is not None and self.cells is not None:
+            accepted = "'perCell' or 'cells', not both"
+            raise rejected([Rejection("both", accepted, ("perCell",))])
+        if self.count is None and self.per_cell is None and self.cells is None:
+            raise rejected([Rejection("nothing", "one of: count, perCell, cells", ("count",))])
+        if self.count is not None and self.cells is not None and self.count != len(self.cells):
+            accepted = f"{len(self.cells)}, the length of 'cells', or leave it out"
+            raise rejected([Rejection(describe(self.count), accepted, ("count",))])
+        return self
+
+    def to_model(self, cells: int) -> tuple[Gpu, ...]:
+        if self.cells is not None:
+            homes = list(self.cells)
+        elif self.per_cell is not None:
+            homes = [cell for cell in range(cells) for _ in range(self.per_cell)]
+        else:
+            count = self.count or 0
+            homes = [index * cells // count for index in range(count)]
+        return tuple(Gpu(index, cell, self.kind) for index, cell in enumerate(homes))
+
+
+class NodeGroup(SpecModel):
+    """One node, or several of the same shape."""
+
+    name: Label | None = Field(
+        None,
+        description="The node's name; with a `count` above 1 use `namePrefix`.",
+        examples=["gpu-a"],
+    )
+    name_prefix: Label | None = Field(
+        None,
+        alias="namePrefix",
+        description="The nodes are called prefix-0, prefix-1 and so on.",
+        examples=["node"],
+    )
+    count: Annotated[Whole, Field(ge=1, le=MOST_NODES)] = Field(
+        1, description="How many such nodes there are: 1 to 20000 in all.", examples=[4]
+    )
+    cpus: Annotated[Whole, Field(ge=1, le=MOST_CPUS)] = Field(
+        description="Logical CPUs of a node: 1 to 1024, SMT threads counted.", examples=[64]
+    )
+    sockets: Annotated[Whole, Field(ge=1, le=64)] = Field(
+        1, description="CPU sockets of a node.", examples=[2]
+    )
+    cells_per_socket: Annotated[Whole, Field(ge=1, le=64)] = Field(
+        1, alias="cellsPerSocket", description="NUMA cells of a socket.", examples=[1]
+    )
+    smt: Annotated[Whole, Field(ge=1, le=8)] = Field(
+        1, description="Hardware threads of a core.", examples=[2]
+    )
+    l3_groups: Annotated[Whole, Field(ge=1, le=64)] = Field(
+        1,
+        alias="l3Groups",
+        description="Groups of cores in a NUMA cell that share an L3 cache.",
+        examples=[4],
+    )
+    memory: Memory = Field(
+        description="Memory of a node, in bytes or with a unit.", examples=["256Gi"]
+    )
+    gpus: GpuSpec | None = Field(
+        None, description="The node's GPUs. Not given: none.", examples=[{"perCell": 4}]
+    )
+    nic_mbps: Annotated[Whole, Field(ge=1, le=10_000_000)] | None = Field(
+        None,
+        alias="nicMbps",
+        description="The network card's rate in Mbit/s, each way. Not given: unknown.",
+        examples=[25000],
+    )
+    labels: dict[FilledText, Text] = Field(
+        {}, description="Labels that a job can select nodes by.", examples=[{"disk": "ssd"}]
+    )
+    taints: tuple[TaintSpec, ...] = Field(
+        (),
+        description="What keeps members away that do not tolerate it.",
+        examples=[[{"key": "dedicated", "value": "training"}]],
+    )
+    reserved_cpus: FilledText | None = Field(
+        None,
+        alias="reservedCpus",
+        description="CPUs that no member may use, as a list of ids and ranges.",
+        examples=["0-1,32-33"],
+    )
+
+    @property
+    def cells(self) -> int:
+        return self.sockets * self.cells_per_socket
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        rejections = [*self._named(), *self._divisible(), *self._gpus_at_home(), *self._reserve()]
+        if rejections:
+            raise rejected(rejections)
+        return self
+
+    def _named(self) -> Iterator[Rejection]:
+        if (self.name is None) == (self.name_prefix is None):
+            found = "neither 'name' nor 'namePrefix'" if self.name is None else "both names"
+            yield Rejection(found, "one of: name, namePrefix", ("name",))
+        elif self.name is not None and self.count > 1:
+            accepted = "'namePrefix' instead, because 'count' is above 1"
+            yield Rejection(describe(self.name), accepted, ("name",))
+        elif len(self.names[-1]) > 63:
+            accepted = "a shorter prefix: names have at most 63 characters"
+            yield Rejection(describe(self.name_prefix), accepted, ("namePrefix",))
+
+    def _divisible(self) -> Iterator[Rejection]:
+        parts, said = 1, []
+        for name, value, words in (
+            ("smt", self.smt, "threads a core"),
+            ("sockets", self.sockets, "sockets"),
+            ("cellsPerSocket", self.cells_per_socket, "cells a socket"),
+            ("l3Groups", self.l3_groups, "L3 groups a cell"),
+        ):
+            parts *= value
+            if value > 1:
+                said.append(f"{value} {words}")
+            if self.cpus % parts:
+                accepted = f"a shape that divides the {self.cpus} cpus: {' x '.join(said)}"
+                yield Rejection(describe(value), f"{accepted} = {parts} does not", (name,))
+                return
+
+    def _gpus_at_home(self) -> Iterator[Rejection]:
+        if self.gpus is None:
+            return
+        for index, cell in enumerate(self.gpus.cells or ()):
+            if cell >= self.cells:
+                accepted = f"a cell from 0 to {self.cells - 1}"
+                yield Rejection(describe(cell), accepted, ("gpus", "cells", index))
+        if self.gpus.per_cell is not None and self.gpus.count is not None:
+            total = self.gpus.per_cell * self.cells
+            if self.gpus.count != total:
+                accepted = f"{total} (perCell x {self.cells} cells), or leave it out"
+                yield Rejection(describe(self.gpus.count), accepted, ("gpus", "count"))
+
+    def _reserve(self) -> Iterator[Rejection]:
+        if self.reserved_cpus is None:
+            return
+        at = ("reservedCpus",)
+        reserved = _parse_cpu_list(self.reserved_cpus)
+        if reserved is None:
+            accepted = 'ids and ranges of CPUs, such as "0-1,32"'
+            yield Rejection(describe(self.reserved_cpus), accepted, at)
+        elif max(reserved) >= self.cpus:
+            yield Rejection(f"CPU {max(reserved)}", f"CPUs from 0 to {self.cpus - 1}", at)
+        elif len(reserved) == self.cpus:
+            yield Rejection("every CPU of the node", "at least one CPU left over", at)
+
+    @property
+    def names(self) -> list[str]:
+        if self.name is not None:
+            return [self.name]
+        return [f"{self.name_prefix}-{index}" for index in range(self.count)]
+
+    def to_nodes(self) -> tuple[Node, ...]:
+        """Nodes that share their parts: a group of thousands costs little more than one node."""
+        cpus = self._cpus()
+        gpus = self.gpus.to_model(self.cells) if self.gpus is not None else ()
+        taints = tuple(taint.to_model() for taint in self.taints)
+        return tuple(
+            Node(
+                name,
+                cpus,
+                1000 * len(cpus),
+                self.memory,
+                gpus,
+                self.nic_mbps,
+                self.labels,
+                taints,
+            )
+            for name in self.names
+        )
+
+    def _cpus(self) -> tuple[Cpu, ...]:
+        reserved = _parse_cpu_list(self.reserved_cpus or "") or frozenset()
+        cores = self.cpus // self.smt
+        cores_per_l3 = cores // (self.cells * self.l3_groups)
+        cores_per_cell = cores_per_l3 * self.l3_groups
+        cores_per_socket = cores_per_cell * self.cells_per_socket
+        return tuple(
+            Cpu(
+                cpu,
+                cpu % cores,
+                cpu % cores // cores_per_l3,
+                cpu % cores // cores_per_cell,
+                cpu % cores // cores_per_socket,
+            )
+            for cpu in range(self.cpus)
+            if cpu not in reserved
+        )
+
+
+def _parse_cpu_list(text: str) -> frozenset[int] | None:
+    if _CPU_LIST.fullmatch(text) is None:
+        return None
+    cpus: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if int(high or low) < int(low):
+            return None
+        cpus.update(range(int(low), int(high or low) + 1))
+    return frozenset(cpus)
+
+
+class ClusterFile(SpecModel):
+    """A whole cluster file."""
+
+    api_version: Literal["mooring.dev/v1"] = Field(
+        "mooring.dev/v1",
+        alias="apiVersion",
+        description="The version of this format.",
+        examples=["mooring.dev/v1"],
+    )
+    kind: Literal["Cluster"] = Field(
+        "Cluster", description="What the file describes.", examples=["Cluster"]
+    )
+    nodes: Annotated[tuple[NodeGroup, ...], Field(min_length=1, max_length=MOST_GROUPS)] = Field(
+        description="The nodes, in the order in which they are tried: at most 1000 entries and "
+        "20000 nodes.",
+        examples=[[{"namePrefix": "node", "count": 4, "cpus": 16, "memory": "64Gi"}]],
+    )
+
+    @model_validator(mode="after")
+    def _names_distinct(self) -> Self:
+        total = sum(group.count for group in self.nodes)
+        if total > MOST_NODES:
+            raise rejected([Rejection(f"{total} nodes", f"at most {MOST_NODES}", ("nodes",))])
+        seen: set[str] = set()
+        clashes = []
+        for index, group in enumerate(self.nodes):
+            again = [name for name in group.names if name in seen]
+            if again:
+                field = "name" if group.name is not None else "namePrefix"
+                found = f"the name '{again[0]}' a second time"
+                clashes.append(Rejection(found, "each name once", ("nodes", index, field)))
+            seen.update(group.names)
+        if clashes:
+            raise rejected(clashes)
+        return self
+
+    def to_nodes(self) -> tuple[Node, ...]:
+        return tuple(node for group in self.nodes for node in group.to_nodes())

@@ -1,0 +1,336 @@
+"""The job file: what a user may write, with its defaults, and what no single field can tell.
+
+Names are bounded so that `job-role-index`, the host name of a member, is one DNS label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mooring.model.member import Pinning, Restart
+from mooring.model.resources import Resources
+from mooring.spec.base import Rejection, SpecModel, describe, one_of, rejected
+from mooring.spec.fields import (
+    Cpus,
+    Duration,
+    EnvName,
+    FilledText,
+    Gpus,
+    JobName,
+    Label,
+    Memory,
+    RelativePath,
+    RoleName,
+    Text,
+    Threads,
+    Whole,
+    YesNo,
+)
+from mooring.spec.placement import PlacementSpec, TolerationSpec
+from mooring.spec.policies import FailurePolicy, StepMetrics, SuccessPolicy
+from mooring.spec.strategy import Strategy
+from mooring.spec.write import dump_yaml
+
+API_VERSION = "mooring.dev/v1"
+MOST_MEMBERS = 10_000
+MOST_PROCESSES = 1024
+
+Command = Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class ResourceSpec(SpecModel):
+    """What one member asks for. Quantities are written as in Kubernetes."""
+
+    cpu: Cpus | None = Field(
+        None,
+        description="CPUs of one member: `2`, `0.5` or `500m`. Not given: none are reserved.",
+        examples=["500m"],
+    )
+    memory: Memory | None = Field(
+        None,
+        description="Memory of one member, in bytes or with a unit: `4Gi`, `512Mi`, `1G`. It is "
+        "also the limit, where the machine can enforce one. Not given: no limit.",
+        examples=["4Gi"],
+    )
+    gpu: Gpus | None = Field(
+        None, description="Whole GPUs of one member. Not given: none.", examples=[1]
+    )
+
+    def to_model(self) -> Resources:
+        return Resources(int((self.cpu or 0) * 1000), self.memory or 0, self.gpu or 0)
+
+
+class Role(SpecModel):
+    """One kind of member: how many there are, what they run and what they need."""
+
+    replicas: Annotated[Whole, Field(ge=1, le=MOST_MEMBERS)] = Field(
+        1, description="How many members this role has: 1 to 10000.", examples=[4]
+    )
+    processes: Annotated[Whole, Field(ge=1, le=MOST_PROCESSES)] = Field(
+        1,
+        description="Local processes (ranks) that each member runs: 1 to 1024.",
+        examples=[2],
+    )
+    command: Command | None = Field(
+        None,
+        description="The program and its arguments, as a list; no shell is involved. Not given: "
+        "`spec.command`.",
+        examples=[["python", "train.py", "--steps", "1000"]],
+    )
+    env: dict[EnvName, Text] = Field(
+        {},
+        description="Environment variables, added to those of `spec.env`. Values are texts: "
+        "write numbers in quotes. Names that begin with MOORING_ are reserved.",
+        examples=[{"BATCH": "512"}],
+    )
+    resources: ResourceSpec = Field(
+        ResourceSpec(),
+        description="What each member asks for.",
+        examples=[{"cpu": 2, "memory": "4Gi"}],
+    )
+    ports: dict[Label, Annotated[Whole, Field(ge=0, le=65535)]] = Field(
+        {},
+        description="Ports by name: a fixed one (1 to 65535), or 0 for one that is chosen. "
+        "Those that the framework needs are there without being listed.",
+        examples=[{"main": 0, "metrics": 9100}],
+    )
+    node_selector: dict[FilledText, Text] = Field(
+        {},
+        alias="nodeSelector",
+        description="Labels that a node must have to take members of this role, added to those "
+        "of `placement.nodeSelector`.",
+        examples=[{"accelerator": "a100"}],
+    )
+    tolerations: tuple[TolerationSpec, ...] = Field(
+        (),
+        description="Taints that members of this role tolerate, added to `placement.tolerations`.",
+        examples=[[{"key": "gpu", "operator": "Exists"}]],
+    )
+    restart: Restart | None = Field(
+        None,
+        description="What the failure of a member of this role leads to: `never`, `member` or "
+        "`gang`. Not given: `failurePolicy.restart`.",
+        examples=["member"],
+    )
+
+    @model_validator(mode="after")
+    def _ports_distinct(self) -> Self:
+        owner: dict[int, str] = {}
+        clashes = []
+        for name, port in self.ports.items():
+            if port and port in owner:
+                accepted = f"a port other than that of '{owner[port]}', or 0"
+                clashes.append(Rejection(describe(port), accepted, ("ports", name)))
+            owner.setdefault(port, name)
+        if clashes:
+            raise rejected(clashes)
+        return self
+
+
+class Metadata(SpecModel):
+    """What the job is called."""
+
+    name: JobName = Field(
+        description="The job's name: 1 to 40 lower-case letters, digits and '-'.",
+        examples=["wide-deep"],
+    )
+    labels: dict[FilledText, Text] = Field(
+        {}, description="Free labels of the job.", examples=[{"team": "ranking"}]
+    )
+
+
+class JobSpec(SpecModel):
+    """What is to run, and how."""
+
+    framework: FilledText = Field(
+        description="The training framework: `tensorflow`, `pytorch`, `mpi`, `indexed`, or one "
+        "that an installed package adds.",
+        examples=["tensorflow"],
+    )
+    strategy: Strategy | None = Field(
+        None,
+        description="How the members work together. Not given: the framework's own default.",
+        examples=["parameter-server"],
+    )
+    image: FilledText | None = Field(
+        None,
+        description="The container image, where members run in containers.",
+        examples=["registry.example/train:1"],
+    )
+    command: Command | None = Field(
+        None,
+        description="The program and its arguments for every role without one of its own, as a "
+        "list; no shell is involved.",
+        examples=[["python", "train.py"]],
+    )
+    env: dict[EnvName, Text] = Field(
+        {},
+        description="Environment variables of every member. Values are texts: write numbers in "
+        "quotes. Names that begin with MOORING_ are reserved.",
+        examples=[{"TF_CPP_MIN_LOG_LEVEL": "2"}],
+    )
+    working_dir: FilledText | None = Field(
+        None,
+        alias="workingDir",
+        description="Where the members run, relative to the job file. Not given: the copied "
+        "`files` if there are any, otherwise the job file's folder.",
+        examples=["src"],
+    )
+    files: tuple[RelativePath, ...] = Field(
+        (),
+        description="Files and folders beside the job file that are copied for the run, so that "
+        "later edits do not change it. Relative, without `..`.",
+        examples=[["train.py", "model"]],
+    )
+    roles: Annotated[dict[RoleName, Role], Field(min_length=1)] = Field(
+        description="The job's roles by name, at least one; which names there are is up to the "
+        "framework. At most 10000 members in all.",
+        examples=[{"worker": {"replicas": 2}}],
+    )
+    placement: PlacementSpec = Field(
+        PlacementSpec(),
+        description="Where the members may and should run.",
+        examples=[{"preset": "colocate"}],
+    )
+    pinning: Pinning = Field(
+        Pinning.SHARED,
+        description="`exclusive`: whole CPUs that no other member uses (every role then needs a "
+        "whole `resources.cpu`); `shared`: the node's CPUs that nobody holds exclusively; "
+        "`none`: wherever the operating system likes.",
+        examples=["exclusive"],
+    )
+    threads: Threads = Field(
+        "auto",
+        description="Threads of each local process (OMP_NUM_THREADS and its like): `auto` "
+        "derives them from the member's CPUs; a number sets them.",
+        examples=[4],
+    )
+    gang: YesNo = Field(
+        True,
+        description="true: all members start together or none does; false: members start as "
+        "places are found.",
+        examples=[False],
+    )
+    priority: Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)] = Field(
+        0,
+        description="Which job goes first where several wait: the higher number.",
+        examples=[100],
+    )
+    pool: Label | None = Field(
+        None, description="The pool whose share the job uses on a shared cluster.", examples=["ads"]
+    )
+    success_policy: SuccessPolicy | None = Field(
+        None,
+        alias="successPolicy",
+        description="Whose end ends the job well. Not given: what the framework's strategy "
+        "implies.",
+        examples=[{"roles": ["chief"]}],
+    )
+    failure_policy: FailurePolicy = Field(
+        FailurePolicy(),
+        alias="failurePolicy",
+        description="What the failure of a member leads to.",
+        examples=[{"restart": "gang", "maxRestarts": 2}],
+    )
+    time_limit_s: Annotated[Duration, Field(gt=0)] | None = Field(
+        None,
+        alias="timeLimit",
+        description="The longest that the job may run before it is stopped as failed: seconds, "
+        "or such as `90s`, `10m`, `1h30m`. Not given: no limit.",
+        examples=["2h"],
+    )
+    start_timeout_s: Annotated[Duration, Field(gt=0)] = Field(
+        300.0,
+        alias="startTimeout",
+        description="The longest that the members may take to be ready, together.",
+        examples=["5m"],
+    )
+    grace_period_s: Duration = Field(
+        10.0,
+        alias="gracePeriod",
+        description="The time between SIGTERM and SIGKILL when a member is stopped.",
+        examples=["10s"],
+    )
+    step_metrics: StepMetrics = Field(
+        StepMetrics(),
+        alias="stepMetrics",
+        description="How a step of training is recognised.",
+        examples=[{"source": "regex", "pattern": "step (?P<step>\\d+)"}],
+    )
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        rejections = [
+            *self._unknown_roles(),
+            *self._too_many_members(),
+            *self._unpinnable_roles(),
+        ]
+        if rejections:
+            raise rejected(rejections)
+        return self
+
+    def _unknown_roles(self) -> Iterator[Rejection]:
+        named: list[tuple[tuple[str | int, ...], tuple[str, ...]]] = []
+        if self.success_policy is not None:
+            named.append((("successPolicy", "roles"), self.success_policy.roles))
+        for index, rule in enumerate(self.placement.rules):
+            named.append((("placement", "rules", index, "roles"), rule.roles))
+            named.append((("placement", "rules", index, "with"), rule.others or ()))
+        for at, names in named:
+            for position, name in enumerate(names):
+                if name not in self.roles:
+                    accepted = one_of(name, self.roles)
+                    yield Rejection(f"unknown role '{name}'", accepted, (*at, position))
+
+    def _too_many_members(self) -> Iterator[Rejection]:
+        members = sum(role.replicas for role in self.roles.values())
+        if members > MOST_MEMBERS:
+            yield Rejection(f"{members} members", f"at most {MOST_MEMBERS} in all", ("roles",))
+
+    def _unpinnable_roles(self) -> Iterator[Rejection]:
+        if self.pinning is not Pinning.EXCLUSIVE:
+            return
+        for name, role in self.roles.items():
+            cpu = role.resources.cpu
+            if cpu is None or cpu < 1 or cpu % 1:
+                found = "nothing" if cpu is None else f"{cpu.normalize():f} cpu"
+                yield Rejection(
+                    found,
+                    "a whole number of CPUs, at least 1, because of 'pinning: exclusive'",
+                    ("roles", name, "resources", "cpu"),
+                )
+
+
+class TrainingJob(SpecModel):
+    """A whole job file."""
+
+    api_version: Literal["mooring.dev/v1"] = Field(
+        "mooring.dev/v1",
+        alias="apiVersion",
+        description="The version of this format.",
+        examples=["mooring.dev/v1"],
+    )
+    kind: Literal["TrainingJob"] = Field(
+        "TrainingJob", description="What the file describes.", examples=["TrainingJob"]
+    )
+    metadata: Metadata = Field(
+        description="What the job is called.", examples=[{"name": "wide-deep"}]
+    )
+    spec: JobSpec = Field(
+        description="What is to run, and how.",
+        examples=[{"framework": "indexed", "command": ["true"], "roles": {"worker": {}}}],
+    )
+
+    def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
+        """The job as it would stand in a file; with `defaults`, also what was not written."""
+        body = self.model_dump(
+            mode="json", by_alias=True, exclude_defaults=not defaults, exclude_none=True
+        )
+        return {"apiVersion": self.api_version, "kind": self.kind, **body}
+
+    def to_yaml(self, *, defaults: bool = False) -> str:
+        """A job file that loads to the same job."""
+        return dump_yaml(self.to_dict(defaults=defaults))
