@@ -4,6 +4,8 @@ The table has millions of rows and a batch a few thousand: rows are looked up wh
 only their gradients travel back. An optimizer that updates whole tables would be many times slower.
 """
 
+from itertools import pairwise
+
 import tensorflow as tf
 from data import CATEGORICAL, DENSE
 
@@ -44,7 +46,7 @@ class WideDeep:
                 _variable(f"kernel_{depth}", (fan_in, fan_out), (6 / (fan_in + fan_out)) ** 0.5),
                 _variable(f"bias_{depth}", (fan_out,), 0),
             )
-            for depth, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:], strict=False))
+            for depth, (fan_in, fan_out) in enumerate(pairwise(sizes))
         ]
         whole = [self.embedding, self.wide, *(part for layer in self.layers for part in layer)]
         # A variable that the strategy divided is a list of parts; each learns by itself.

@@ -58,9 +58,7 @@ def coordinate(cluster, arguments):
     strategy = tf.distribute.ParameterServerStrategy(cluster, variable_partitioner=partitioner)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():
-        model = WideDeep(
-            arguments.rows, arguments.width, arguments.hidden, arguments.learning_rate
-        )
+        model = WideDeep(arguments.rows, arguments.width, arguments.hidden, arguments.learning_rate)
 
     def stream(context):
         seed = arguments.seed * 1000 + context.input_pipeline_id

@@ -15,8 +15,8 @@ from mooring.brain.want import Want
 
 MOST_MEMBERS = 8
 MOST_NODES = 8
-#: Takes about a second in the worst case; instances of this size rarely need a hundredth.
-_MOST_STEPS = 20_000
+#: Takes about half a second in the worst case; instances of this size rarely need a hundredth.
+_MOST_STEPS = 10_000
 
 
 class Result(Enum):

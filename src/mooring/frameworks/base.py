@@ -21,9 +21,7 @@ from mooring.model.errors import Problem
 from mooring.model.identity import Identity, Peer
 from mooring.model.launch import Launch, LocalProcess
 from mooring.model.member import Member
-from mooring.spec.job import TrainingJob
-from mooring.spec.policies import SuccessPolicy
-from mooring.spec.strategy import Strategy
+from mooring.spec import Strategy, SuccessPolicy, TrainingJob
 
 #: Every variable with this prefix belongs to Mooring; a job cannot set it.
 RESERVED_PREFIX = "MOORING_"

@@ -12,10 +12,8 @@ from mooring.frameworks.base import Framework, RoleFacts
 from mooring.frameworks.registry import find
 from mooring.model.errors import BadInput, Problem
 from mooring.model.member import Gang, Member, MemberId, Preset
+from mooring.spec import Role, Strategy, SuccessPolicy, TrainingJob
 from mooring.spec.base import one_of
-from mooring.spec.job import Role, TrainingJob
-from mooring.spec.policies import SuccessPolicy
-from mooring.spec.strategy import Strategy
 
 
 def expand(job: TrainingJob, source: str = "job") -> Gang:

@@ -13,7 +13,7 @@ from mooring.frameworks.registry import find
 from mooring.model.identity import Identity, IdentityError, Peer, check_identities
 from mooring.model.launch import Address
 from mooring.model.member import Gang, Member, MemberId
-from mooring.spec.job import TrainingJob
+from mooring.spec import TrainingJob
 
 
 def identify(

@@ -13,7 +13,7 @@ from mooring.frameworks.base import Framework, RoleFacts, launch
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
-from mooring.spec.strategy import Strategy
+from mooring.spec import Strategy
 
 _ANY = RoleFacts(multi_process=True)
 

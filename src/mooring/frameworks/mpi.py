@@ -21,9 +21,7 @@ from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member, MemberId
-from mooring.spec.job import TrainingJob
-from mooring.spec.policies import SuccessPolicy
-from mooring.spec.strategy import Strategy
+from mooring.spec import Strategy, SuccessPolicy, TrainingJob
 
 LAUNCHER = "launcher"
 WORKER = "worker"

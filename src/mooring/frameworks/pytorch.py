@@ -14,7 +14,7 @@ from mooring.frameworks.network import on_loopback
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
-from mooring.spec.strategy import Strategy
+from mooring.spec import Strategy
 
 
 class PyTorch(Framework):

@@ -14,9 +14,7 @@ from mooring.frameworks.base import Framework, RoleFacts, address_of, launch
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
-from mooring.spec.job import TrainingJob
-from mooring.spec.policies import SuccessPolicy
-from mooring.spec.strategy import Strategy
+from mooring.spec import Strategy, SuccessPolicy, TrainingJob
 
 _CHIEF = RoleFacts(max_replicas=1)
 _WORKER = RoleFacts(required=True)

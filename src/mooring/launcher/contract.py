@@ -7,6 +7,7 @@ and every key that is missing or wrong is named in the error.
 from __future__ import annotations
 
 import json
+import re
 
 from .errors import LauncherError
 
@@ -81,6 +82,8 @@ class Contract:
         self.step_source: str = steps("source", _one_of("sdk", "regex"), "sdk")
         self.step_pattern: str | None = steps("pattern", _or_null(_string), None)
         self.examples_per_step: int | None = steps("examples_per_step", _or_null(_positive), None)
+        if self.step_source == "regex":
+            _check_pattern(self.step_pattern)
 
         agent = take.inside("agent")
         self.agent_port: int | None = None
@@ -108,6 +111,17 @@ def read_document(path: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise LauncherError("contract %s: not a JSON object" % path)
     return document
+
+
+def _check_pattern(pattern: str | None) -> None:
+    if pattern is None:
+        raise LauncherError("contract: steps.pattern is null; accepted: a regular expression")
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise LauncherError(
+            "contract: steps.pattern is %s: %s" % (json.dumps(pattern), error)
+        ) from error
 
 
 class _Taker:

@@ -33,8 +33,8 @@ class LogFile:
         head = b"%s %s %d " % (self._stamp(), stream.encode("ascii"), rank)
         data = head + (b"\n" + head).join(lines) + b"\n"
         if self._lost:
-            note = "[mooring] %d lines lost: %s" % (self._lost, self._why)
-            data = head + note.encode("utf-8") + b"\n" + data
+            note = "err %d [mooring] %d lines lost: %s\n" % (rank, self._lost, self._why)
+            data = self._stamp() + b" " + note.encode("utf-8") + data
         if self._torn:
             data = b"\n" + data
         try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from typing import Any, Callable
 
 MARK = b"::mooring:: "
@@ -52,8 +52,6 @@ class Steps:
         self._write = write
         self._pattern: re.Pattern[str] | None = None
         if pattern is not None:
-            import re
-
             self._pattern = re.compile(pattern)
         self._examples_per_step = examples_per_step
         self._interval_s = max(1, ranks) / float(LINES_PER_SECOND)

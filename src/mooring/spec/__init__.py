@@ -6,8 +6,6 @@ from mooring.spec.job import (
     API_VERSION,
     JobSpec,
     Metadata,
-    ResourceSpec,
-    Role,
     TrainingJob,
 )
 from mooring.spec.load import load_cluster, load_job, parse_cluster, parse_job
@@ -20,6 +18,7 @@ from mooring.spec.policies import (
     SuccessMode,
     SuccessPolicy,
 )
+from mooring.spec.role import ResourceSpec, Role
 from mooring.spec.strategy import Strategy
 
 __all__ = [

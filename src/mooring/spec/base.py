@@ -70,6 +70,12 @@ def shorten(text: str, limit: int = _SHOWN_CHARS) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def printable(text: str) -> str:
+    """Short, and harmless to a terminal: control characters and surrogates are escaped."""
+    short = shorten(text)
+    return short if short.isprintable() else repr(short)[1:-1]
+
+
 def describe(value: object) -> str:
     """What was found, short and in words; never fails, whatever the value."""
     if value is None:

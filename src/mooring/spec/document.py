@@ -8,30 +8,26 @@ which YAML readers otherwise accept in silence.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError, SafeConstructor
 
 from mooring.model.errors import BadInput, Problem
-from mooring.spec.base import shorten
+from mooring.spec.base import printable, shorten
+from mooring.spec.source import WHOLE_FILE, check_size
 
 try:
     from yaml import CSafeLoader as _Loader
 except ImportError:  # PyYAML built without libyaml: the same events, slower
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
-LARGEST_FILE_BYTES = 1024 * 1024
 MOST_NODES = 20_000
 DEEPEST = 100
 _LONGEST_NUMBER_CHARS = 64
 _TAG = "tag:yaml.org,2002:"
-_WHOLE_FILE = "file"
 
 FieldPath = tuple[str | int, ...]
 
@@ -61,72 +57,29 @@ def format_path(path: FieldPath) -> str:
             plain = part and part.isprintable() and not any(char in part for char in " .[]\"'=")
             shown = shorten(part) if plain else repr(shorten(part))
             text += f".{shown}" if text else shown
-    return text or _WHOLE_FILE
-
-
-def read_text(path: Path) -> str:
-    """The text of a small regular file. Raises BadInput for anything else; never blocks."""
-    source = str(path).encode("utf-8", "backslashreplace").decode()
-    accepted = "a readable YAML file"
-    try:
-        # O_NONBLOCK: opening a named pipe would otherwise wait for its writer.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        raise BadInput.at(source, _WHOLE_FILE, "no such file", accepted) from None
-    except PermissionError:
-        raise BadInput.at(source, _WHOLE_FILE, "no permission to read it", accepted) from None
-    except (OSError, ValueError) as error:
-        raise BadInput.at(source, _WHOLE_FILE, _reason(error), accepted) from None
-    try:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-            raise BadInput.at(source, _WHOLE_FILE, kind, accepted)
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-    except OSError as error:
-        raise BadInput.at(source, _WHOLE_FILE, _reason(error), accepted) from None
-    finally:
-        os.close(handle)
-    _check_size(len(content), source)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        found = f"bytes that are not UTF-8, at offset {error.start}"
-        line = content.count(b"\n", 0, error.start) + 1
-        raise BadInput(source, [Problem(_WHOLE_FILE, found, "UTF-8 text", line)]) from None
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
-
-
-def _check_size(size_bytes: int, source: str) -> None:
-    if size_bytes > LARGEST_FILE_BYTES:
-        accepted = "at most 1 MiB"
-        raise BadInput.at(source, _WHOLE_FILE, "more than 1 MiB of text", accepted)
+    return text or WHOLE_FILE
 
 
 def parse_document(text: str, source: str) -> Document:
     """The single YAML document in `text`. Raises BadInput if it cannot be read at all."""
     try:
-        _check_size(len(text.encode("utf-8")), source)
+        check_size(len(text.encode("utf-8")), source)
     except UnicodeEncodeError:
         accepted = "Unicode text without lone surrogates"
-        raise BadInput.at(source, _WHOLE_FILE, "a lone surrogate", accepted) from None
+        raise BadInput.at(source, WHOLE_FILE, "a lone surrogate", accepted) from None
     try:
         root = _compose(text)
     except _Unusable as error:
-        problem = Problem(_WHOLE_FILE, error.found, error.accepted, error.line)
+        problem = Problem(WHOLE_FILE, error.found, error.accepted, error.line)
         raise BadInput(source, [problem]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
         line = mark.line + 1 if mark is not None else None
-        problem = Problem(_WHOLE_FILE, f"bad YAML ({shorten(str(what), 120)})", "valid YAML", line)
+        problem = Problem(WHOLE_FILE, f"bad YAML ({printable(str(what))})", "valid YAML", line)
         raise BadInput(source, [problem]) from None
     if root is None:
-        raise BadInput.at(source, _WHOLE_FILE, "nothing", "one YAML document")
+        raise BadInput.at(source, WHOLE_FILE, "nothing", "one YAML document")
     document = Document(None, {})
     data = _Builder(document).build(root, (), root.line)
     return Document(data, document.lines, document.problems)
@@ -210,9 +163,11 @@ def _aliased(anchors: dict[str, _Node], anchor: str | None, line: int) -> _Node:
     name = anchor or ""
     found = anchors.get(name)
     if found is None:
-        raise _Unusable(f"an alias '*{shorten(name)}' without its anchor", "a defined anchor", line)
+        raise _Unusable(
+            f"an alias '*{printable(name)}' without its anchor", "a defined anchor", line
+        )
     if found.open:
-        raise _Unusable(f"an alias '*{shorten(name)}' inside itself", "no recursion", line)
+        raise _Unusable(f"an alias '*{printable(name)}' inside itself", "no recursion", line)
     return found
 
 
@@ -241,7 +196,7 @@ class _Builder:
             return self._scalar(node, path)
         expected = _TAG + ("map" if node.kind == "mapping" else "seq")
         if node.tag != expected:
-            self._problem(path, f"the tag {shorten(node.tag)}", "a plain value", node.line)
+            self._problem(path, f"the tag {printable(node.tag)}", "a plain value", node.line)
         if node.kind == "sequence":
             return [
                 self.build(item, (*path, index), item.line) for index, item in enumerate(node.items)
@@ -251,7 +206,7 @@ class _Builder:
             if from_merge and key.text in result:
                 continue
             if key.text in result:
-                found = f"'{shorten(key.text)}' a second time"
+                found = f"'{printable(key.text)}' a second time"
                 self._problem((*path, key.text), found, "each field once", key.line)
             result[key.text] = self.build(value, (*path, key.text), key.line)
         return result
@@ -267,7 +222,7 @@ class _Builder:
                 else:
                     self._problem((*path, "<<"), "no mapping", "a mapping to merge", key.line)
             elif key.kind != "scalar" or key.tag not in (_TAG + "str", _TAG + "value"):
-                shown = f"the key {shorten(key.text)}" if key.text else f"a {key.kind} as a key"
+                shown = f"the key {printable(key.text)}" if key.text else f"a {key.kind} as a key"
                 self._problem(
                     (*path, key.text or "?"),
                     f"{shown}, not a text",
@@ -304,7 +259,7 @@ class _Builder:
         except (ValueError, KeyError, IndexError, OverflowError, ConstructorError):
             self._problem(path, f"{shorten(node.text)!r} as {kind}", f"a valid {kind}", node.line)
             return node.text
-        self._problem(path, f"the tag {shorten(node.tag)}", "a plain value", node.line)
+        self._problem(path, f"the tag {printable(node.tag)}", "a plain value", node.line)
         return node.text
 
     def _problem(self, path: FieldPath, found: str, accepted: str, line: int) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from mooring.spec.base import REJECTED, Rejection, describe, one_of, shorten
+from mooring.spec.base import REJECTED, Rejection, describe, one_of, printable
 
 _QUOTED = re.compile(r"'([^']*)'")
 _KEY = "[key]"
@@ -53,9 +53,14 @@ def explain(error: ValidationError, root: type[BaseModel], most: int) -> list[Re
                 Rejection(inner.found, inner.accepted, (*at, *inner.at))
                 for inner in context["rejections"]
             )
-        else:
+        elif not _spurious(one["type"], one["input"], context):
             rejections.append(_translate(one["type"], at, one["input"], context, one["msg"], root))
     return rejections
+
+
+def _spurious(kind: str, found: Any, context: Mapping[str, Any]) -> bool:
+    """Entries that were refused for their own sake also make their list "too short"."""
+    return kind == "too_short" and len(found) >= context["min_length"]
 
 
 def _translate(
@@ -72,7 +77,7 @@ def _translate(
         model = _model_at(root, at[:-1])
         name = str(at[-1])
         known = field_names(model) if model is not None else []
-        return Rejection(f"unknown field '{shorten(name)}'", one_of(name, known), at)
+        return Rejection(f"unknown field '{printable(name)}'", one_of(name, known), at)
     if kind in ("model_type", "model_attributes_type"):
         model = _model_at(root, at)
         names = ", ".join(field_names(model)) if model is not None else ""

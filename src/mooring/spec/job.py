@@ -10,18 +10,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mooring.model.member import Pinning, Restart
-from mooring.model.resources import Resources
-from mooring.spec.base import Rejection, SpecModel, describe, one_of, rejected
+from mooring.model.member import Pinning
+from mooring.spec.base import Rejection, SpecModel, one_of, rejected
 from mooring.spec.fields import (
-    Cpus,
     Duration,
     EnvName,
     FilledText,
-    Gpus,
     JobName,
     Label,
-    Memory,
     RelativePath,
     RoleName,
     Text,
@@ -29,105 +25,15 @@ from mooring.spec.fields import (
     Whole,
     YesNo,
 )
-from mooring.spec.placement import PlacementSpec, TolerationSpec
+from mooring.spec.placement import PlacementSpec
 from mooring.spec.policies import FailurePolicy, StepMetrics, SuccessPolicy
+from mooring.spec.role import MOST_MEMBERS, Command, Role
 from mooring.spec.strategy import Strategy
 from mooring.spec.write import dump_yaml
 
+__all__ = ["API_VERSION", "JobSpec", "Metadata", "Role", "TrainingJob"]
+
 API_VERSION = "mooring.dev/v1"
-MOST_MEMBERS = 10_000
-MOST_PROCESSES = 1024
-
-Command = Annotated[tuple[Text, ...], Field(min_length=1)]
-
-
-class ResourceSpec(SpecModel):
-    """What one member asks for. Quantities are written as in Kubernetes."""
-
-    cpu: Cpus | None = Field(
-        None,
-        description="CPUs of one member: `2`, `0.5` or `500m`. Not given: none are reserved.",
-        examples=["500m"],
-    )
-    memory: Memory | None = Field(
-        None,
-        description="Memory of one member, in bytes or with a unit: `4Gi`, `512Mi`, `1G`. It is "
-        "also the limit, where the machine can enforce one. Not given: no limit.",
-        examples=["4Gi"],
-    )
-    gpu: Gpus | None = Field(
-        None, description="Whole GPUs of one member. Not given: none.", examples=[1]
-    )
-
-    def to_model(self) -> Resources:
-        return Resources(int((self.cpu or 0) * 1000), self.memory or 0, self.gpu or 0)
-
-
-class Role(SpecModel):
-    """One kind of member: how many there are, what they run and what they need."""
-
-    replicas: Annotated[Whole, Field(ge=1, le=MOST_MEMBERS)] = Field(
-        1, description="How many members this role has: 1 to 10000.", examples=[4]
-    )
-    processes: Annotated[Whole, Field(ge=1, le=MOST_PROCESSES)] = Field(
-        1,
-        description="Local processes (ranks) that each member runs: 1 to 1024.",
-        examples=[2],
-    )
-    command: Command | None = Field(
-        None,
-        description="The program and its arguments, as a list; no shell is involved. Not given: "
-        "`spec.command`.",
-        examples=[["python", "train.py", "--steps", "1000"]],
-    )
-    env: dict[EnvName, Text] = Field(
-        {},
-        description="Environment variables, added to those of `spec.env`. Values are texts: "
-        "write numbers in quotes. Names that begin with MOORING_ are reserved.",
-        examples=[{"BATCH": "512"}],
-    )
-    resources: ResourceSpec = Field(
-        ResourceSpec(),
-        description="What each member asks for.",
-        examples=[{"cpu": 2, "memory": "4Gi"}],
-    )
-    ports: dict[Label, Annotated[Whole, Field(ge=0, le=65535)]] = Field(
-        {},
-        description="Ports by name: a fixed one (1 to 65535), or 0 for one that is chosen. "
-        "Those that the framework needs are there without being listed.",
-        examples=[{"main": 0, "metrics": 9100}],
-    )
-    node_selector: dict[FilledText, Text] = Field(
-        {},
-        alias="nodeSelector",
-        description="Labels that a node must have to take members of this role, added to those "
-        "of `placement.nodeSelector`.",
-        examples=[{"accelerator": "a100"}],
-    )
-    tolerations: tuple[TolerationSpec, ...] = Field(
-        (),
-        description="Taints that members of this role tolerate, added to `placement.tolerations`.",
-        examples=[[{"key": "gpu", "operator": "Exists"}]],
-    )
-    restart: Restart | None = Field(
-        None,
-        description="What the failure of a member of this role leads to: `never`, `member` or "
-        "`gang`. Not given: `failurePolicy.restart`.",
-        examples=["member"],
-    )
-
-    @model_validator(mode="after")
-    def _ports_distinct(self) -> Self:
-        owner: dict[int, str] = {}
-        clashes = []
-        for name, port in self.ports.items():
-            if port and port in owner:
-                accepted = f"a port other than that of '{owner[port]}', or 0"
-                clashes.append(Rejection(describe(port), accepted, ("ports", name)))
-            owner.setdefault(port, name)
-        if clashes:
-            raise rejected(clashes)
-        return self
 
 
 class Metadata(SpecModel):

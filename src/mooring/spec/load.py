@@ -15,10 +15,11 @@ from pydantic import BaseModel, ValidationError
 from mooring.model.cluster import Node
 from mooring.model.errors import BadInput, Problem
 from mooring.spec.base import Rejection
-from mooring.spec.document import Document, FieldPath, format_path, parse_document, read_text
+from mooring.spec.document import Document, FieldPath, format_path, parse_document
 from mooring.spec.explain import explain
 from mooring.spec.job import TrainingJob
 from mooring.spec.overrides import Override, apply, parse_overrides
+from mooring.spec.source import WHOLE_FILE, name_of, read_text
 
 _MOST_PROBLEMS = 50
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -26,7 +27,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 def load_job(path: Path, overrides: Sequence[str] = ()) -> TrainingJob:
     """The job in a file, with `--set` overrides applied. Raises BadInput."""
-    return parse_job(read_text(path), str(path), overrides)
+    return parse_job(read_text(path), name_of(path), overrides)
 
 
 def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> TrainingJob:
@@ -44,7 +45,7 @@ def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> Training
 
 def load_cluster(path: Path) -> tuple[Node, ...]:
     """The nodes that a cluster file describes. Raises BadInput."""
-    return parse_cluster(read_text(path), str(path))
+    return parse_cluster(read_text(path), name_of(path))
 
 
 def parse_cluster(text: str, source: str) -> tuple[Node, ...]:
@@ -123,6 +124,6 @@ def _problem(rejection: Rejection, document: Document, sets: Sequence[Override])
 def _in_order(problems: list[Problem]) -> list[Problem]:
     ordered = sorted(problems, key=lambda one: one.line or 0)
     if len(ordered) > _MOST_PROBLEMS:
-        more = Problem("file", "more problems than are listed here", "none of them")
+        more = Problem(WHOLE_FILE, "more problems than are listed here", "none of them")
         ordered = [*ordered[:_MOST_PROBLEMS], more]
     return ordered

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.model.errors import BadInput, Problem
-from mooring.spec.base import describe, shorten
+from mooring.spec.base import describe, printable, shorten
 from mooring.spec.document import FieldPath, format_path, parse_document
 
 _PART = re.compile(r"""\[(\d{1,6})\]|"([^"]+)"|'([^']+)'|([^.=\[\]"']+)""")
@@ -29,7 +29,7 @@ class Override:
 
     @property
     def label(self) -> str:
-        return f"--set {shorten(self.text)}"
+        return f"--set {printable(self.text)}"
 
 
 def parse_overrides(texts: Sequence[str], source: str) -> list[Override]:
@@ -39,7 +39,7 @@ def parse_overrides(texts: Sequence[str], source: str) -> list[Override]:
         try:
             overrides.append(_parse(text, source))
         except BadInput as error:
-            label = f"--set {shorten(text)}"
+            label = f"--set {printable(text)}"
             problems += [Problem(label, one.found, one.accepted) for one in error.problems]
     if problems:
         raise BadInput(source, problems)

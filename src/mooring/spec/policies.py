@@ -101,8 +101,8 @@ class StepMetrics(SpecModel):
 
     source: StepSource = Field(
         StepSource.SDK,
-        description="`sdk`: the program calls `mooring.sdk`; `regex`: `pattern` is searched in "
-        "each line of its standard output.",
+        description="`sdk`: the program reports its steps through Mooring's SDK; `regex`: "
+        "`pattern` is searched in each line of its standard output.",
         examples=["regex"],
     )
     pattern: FilledText | None = Field(

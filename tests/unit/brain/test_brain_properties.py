@@ -21,23 +21,23 @@ def snapshots(draw: st.DrawFn, most_nodes: int) -> Snapshot:
     use = {}
     for i in range(draw(st.integers(1, most_nodes))):
         cells = draw(st.sampled_from([1, 1, 2]))
-        cpus = cells * draw(st.integers(1, 4))
-        overlapping = draw(st.integers(0, 5)) == 0
+        cpus = cells * draw(st.integers(1, 6))
+        overlapping = draw(st.integers(0, 7)) == 7
         each = node(
             f"n{i}",
             cpus,
             cells,
             smt=draw(st.sampled_from([1, 2])),
             cpu_millis=cpus * (500 if overlapping else 1000),
-            memory_bytes=draw(st.integers(1, 6)) * GIB,
-            gpus=draw(st.sampled_from([0, 0, 1, 2])),
+            memory_bytes=draw(st.integers(2, 9)) * GIB,
+            gpus=draw(st.sampled_from([1, 0, 2])),
             labels={"mooring.dev/cpus": "overlapping"} if overlapping else {"disk": "fast"},
             taints=draw(
                 st.sampled_from([(), (), (), (Taint("a"),), (Taint("b", "", "PreferNoSchedule"),)])
             ),
         )
         found.append(each)
-        if draw(st.integers(0, 3)) == 0:
+        if draw(st.integers(0, 3)) == 3:
             held = draw(st.sets(st.sampled_from([cpu.id for cpu in each.cpus]), max_size=cpus - 1))
             shared = draw(st.sampled_from([0, 500, 1000]))
             use[each.name] = NodeUse(
@@ -56,13 +56,13 @@ def groups(draw: st.DrawFn, role: str, most: int) -> tuple[Member, ...]:
     return members(
         role,
         draw(st.integers(0, most)),
-        draw(st.integers(1, 4)) if exclusive else draw(st.sampled_from([0, 0.5, 1, 2.5])),
-        memory_gib=draw(st.integers(0, 3)),
-        gpus=draw(st.sampled_from([0, 0, 0, 1])),
+        draw(st.integers(1, 3)) if exclusive else draw(st.sampled_from([0, 0.5, 1, 2.5])),
+        memory_gib=draw(st.sampled_from([0, 0, 1, 2, 3])),
+        gpus=draw(st.sampled_from([0, 0, 0, 0, 0, 1])),
         pinning=pinning,
-        ports=draw(st.sampled_from([{}, {"main": 0}, {"main": 80}])),
+        ports=draw(st.sampled_from([{}, {}, {"main": 0}, {"main": 0}, {"main": 80}])),
         tolerations=draw(st.sampled_from([(), (Toleration("a", "Exists"),)])),
-        node_selector=draw(st.sampled_from([{}, {}, {}, {"disk": "fast"}])),
+        node_selector=draw(st.sampled_from([{}, {}, {}, {}, {"disk": "fast"}])),
     )
 
 
@@ -90,7 +90,7 @@ def gangs(draw: st.DrawFn, most: int, all_or_nothing: bool = True) -> Gang:
         tuple(draw(st.permutations(found))),
         draw(st.sampled_from(Preset)),
         ("ps",),
-        tuple(draw(st.lists(rules(), max_size=2))),
+        tuple(draw(st.lists(rules(), max_size=2)) if draw(st.booleans()) else ()),
         all_or_nothing,
     )
 

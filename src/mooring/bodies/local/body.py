@@ -222,8 +222,9 @@ class LocalBody:
         environment = {**os.environ, **order.launch.env}
         environment[processes.RUN_VARIABLE] = self._run.info.id
         environment[processes.MEMBER_VARIABLE] = order.member.name
-        if any(peer.startswith("MOORING_RANK_HOSTS") for peer in order.launch.env):
-            folder = self._run.member_dir(order.member.name) / "bin"
+        if order.launch.serves_ranks or "MOORING_RANK_HOSTS" in order.launch.env:
+            # Also where ranks are served: Open MPI's daemon checks that the program exists.
+            folder = self._run.root / "bin"
             _write_rsh(folder, self._run.launcher_file)
             environment["PATH"] = f"{folder}{os.pathsep}{environment.get('PATH', os.defpath)}"
             environment["MOORING_RANK_TOKEN"] = self._rank_token
@@ -263,8 +264,10 @@ class LocalBody:
 
 def _write_rsh(folder: Path, launcher: Path) -> None:
     """The program that mpirun takes for ssh; on PATH, because its option splits at spaces."""
-    folder.mkdir(parents=True, exist_ok=True)
     script = folder / _RSH
+    if script.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
     script.write_text(
         f'#!/bin/sh\nexec {_quoted(sys.executable)} -I -S {_quoted(str(launcher))} rsh "$@"\n',
         encoding="utf-8",

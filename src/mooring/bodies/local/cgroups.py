@@ -20,6 +20,7 @@ _V2_CONTROLLERS = ("cpuset", "cpu", "memory")
 _V1_CONTROLLERS = ("cpuset", "cpu", "memory", "freezer")
 #: Kubernetes' conversion: one CPU is 1024 shares; the kernel accepts 2 to 262144.
 _SHARES_PER_CPU = 1024
+_MOST_SHARES = 262144
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class RunGroups:
         self._hierarchy = hierarchy
         self._token = token
         self._tops = [root / f"{PREFIX}{token}" for root in hierarchy.roots.values()]
+        self._shares: dict[str, int] = {}
 
     def make(self, member: str, limits: Limits) -> list[str]:
         """A fresh group for one attempt; the files to which its first process writes its pid."""
@@ -97,6 +99,8 @@ class RunGroups:
                 _limit_v2(group, limits)
             else:
                 _limit_v1(controller, group, limits)
+                if controller == "cpu":
+                    self._weigh_top(top, member, limits)
             joins.append(str(group / "cgroup.procs"))
         return joins
 
@@ -109,6 +113,14 @@ class RunGroups:
             # A new cpuset of version 1 is empty, and nothing can join an empty one.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 (top / file).write_text((root / file).read_text())
+
+    def _weigh_top(self, top: Path, member: str, limits: Limits) -> None:
+        """The run weighs what its members weigh together.
+
+        Otherwise all of them would get no more than one single process beside the group.
+        """
+        self._shares[member] = _shares(limits)
+        (top / "cpu.shares").write_text(str(min(_MOST_SHARES, sum(self._shares.values()))))
 
     def pids(self, member: str) -> set[int]:
         found: set[int] = set()
@@ -189,15 +201,20 @@ def _remove(group: Path) -> bool:
     return True
 
 
+def _shares(limits: Limits) -> int:
+    """A member that asks for nothing weighs as much as any process: one CPU."""
+    wanted = (limits.cpu_millis or 1000) * _SHARES_PER_CPU // 1000
+    return max(2, min(wanted, _MOST_SHARES))
+
+
 def _limit_v2(group: Path, limits: Limits) -> None:
     if limits.cpus is not None:
         (group / "cpuset.cpus").write_text(limits.cpus)
     if limits.cells:
         (group / "cpuset.mems").write_text(limits.cells)
     if limits.cpu_millis:
-        # The kernel's own map between shares and weights, as runc applies it.
-        shares = max(2, limits.cpu_millis * _SHARES_PER_CPU // 1000)
-        weight = 1 + (min(shares, 262144) - 2) * 9999 // 262142
+        # The map between shares and weights that runc applies.
+        weight = 1 + (_shares(limits) - 2) * 9999 // 262142
         (group / "cpu.weight").write_text(str(weight))
     if limits.memory_bytes:
         (group / "memory.max").write_text(str(limits.memory_bytes))
@@ -210,7 +227,6 @@ def _limit_v1(controller: str, group: Path, limits: Limits) -> None:
         (group / "cpuset.cpus").write_text(cpus)
         (group / "cpuset.mems").write_text(limits.cells or (parent / "cpuset.mems").read_text())
     elif controller == "cpu" and limits.cpu_millis:
-        shares = max(2, limits.cpu_millis * _SHARES_PER_CPU // 1000)
-        (group / "cpu.shares").write_text(str(shares))
+        (group / "cpu.shares").write_text(str(_shares(limits)))
     elif controller == "memory" and limits.memory_bytes:
         (group / "memory.limit_in_bytes").write_text(str(limits.memory_bytes))

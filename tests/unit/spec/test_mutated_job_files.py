@@ -17,7 +17,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jobs import SHORTEST, full
+from sample_jobs import SHORTEST, full
 
 from mooring.model.errors import BadInput
 from mooring.spec import TrainingJob, load_job, parse_job
@@ -45,8 +45,14 @@ SYNTAX = [
 ]
 
 
+def dump(data: Any) -> str:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(data, Dumper=dumper, sort_keys=False)
+    return text
+
+
 def load_and_time(load: Callable[[], TrainingJob]) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     try:
         job = load()
     except BadInput as error:
@@ -57,7 +63,7 @@ def load_and_time(load: Callable[[], TrainingJob]) -> None:
         str(error).encode("utf-8", "backslashreplace")
     else:
         assert parse_job(job.to_yaml(), "again") == job
-    took_s = time.monotonic() - began
+    took_s = time.process_time() - began
     assert took_s < SLOWEST_S, f"{took_s:.2f} s"
 
 
@@ -97,10 +103,10 @@ def changed_values(draw: st.DrawFn) -> str:
             here[path[-1]] = copy.deepcopy(draw(st.sampled_from([FULL, FULL["spec"], SHORTEST])))
         else:
             here[path[-1]] = draw(st.sampled_from(ODD_SCALARS))
-    return yaml.safe_dump(data, sort_keys=False)
+    return dump(data)
 
 
-@settings(CHEAP, max_examples=2500)
+@settings(CHEAP, max_examples=1800)
 @given(changed_values())
 def test_changed_values(text: str) -> None:
     load_and_time(lambda: parse_job(text, "job.yaml"))
@@ -115,7 +121,7 @@ plain_values = st.recursive(
 )
 
 
-@settings(CHEAP, max_examples=700)
+@settings(CHEAP, max_examples=600)
 @given(st.sampled_from(PLACES), plain_values)
 def test_arbitrary_values_anywhere(path: tuple[Any, ...], value: Any) -> None:
     data = copy.deepcopy(FULL)
@@ -123,7 +129,7 @@ def test_arbitrary_values_anywhere(path: tuple[Any, ...], value: Any) -> None:
     for part in path[:-1]:
         here = here[part]
     here[path[-1]] = value
-    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    text = dump(data)
     load_and_time(lambda: parse_job(text, "job.yaml"))
 
 
@@ -155,7 +161,7 @@ def test_changed_text(seed: int) -> None:
 def test_changed_bytes(seed: int, tmp_path: Path) -> None:
     chance = random.Random(1000 + seed)
     path = tmp_path / "job.yaml"
-    for _ in range(750):
+    for _ in range(800):
         content = bytearray(chance.choice([FULL_TEXT, SHORTEST]).encode())
         for _ in range(chance.choice([1, 1, 2, 20])):
             at = chance.randrange(len(content))
@@ -176,7 +182,7 @@ override_paths = st.sampled_from(
 )
 
 
-@settings(CHEAP, max_examples=700)
+@settings(CHEAP, max_examples=600)
 @given(
     override_paths,
     st.sampled_from(["=", "", "==", ".="]),

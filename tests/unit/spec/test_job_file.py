@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jobs import SHORTEST, full
+from sample_jobs import SHORTEST, full
 
 from mooring.model.cluster import Toleration
 from mooring.model.member import Pinning, Relation, Restart, Rule

@@ -145,7 +145,7 @@ def test_an_impossible_cluster_is_named(groups: list[dict[str, Any]], found: str
 
 
 def test_a_large_cluster_is_quick() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     nodes = nodes_of({"namePrefix": "n", "count": 20_000, "cpus": 256, "smt": 2, "memory": "1Ti"})
     assert len(nodes) == 20_000
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1

@@ -1,0 +1,223 @@
+"""Job and role settings merge into members; everything wrong with the roles is told at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from framework_jobs import make_job
+
+from mooring.frameworks import expand, success_policy
+from mooring.model.cluster import Toleration
+from mooring.model.errors import BadInput
+from mooring.model.member import Pinning, Preset, Relation, Restart
+from mooring.model.resources import Resources
+
+CHIEF_PS_WORKER: dict[str, dict[str, Any]] = {
+    "chief": {},
+    "ps": {"replicas": 2},
+    "worker": {"replicas": 2},
+}
+
+
+def problems_of(*args: Any, **kwargs: Any) -> dict[str, str]:
+    with pytest.raises(BadInput) as raised:
+        expand(make_job(*args, **kwargs))
+    return {
+        problem.path: f"{problem.found} | {problem.accepted}" for problem in raised.value.problems
+    }
+
+
+def test_every_copy_of_a_role_is_a_member_in_file_order() -> None:
+    gang = expand(make_job("tensorflow", CHIEF_PS_WORKER))
+    assert [member.name for member in gang.members] == [
+        "chief-0",
+        "ps-0",
+        "ps-1",
+        "worker-0",
+        "worker-1",
+    ]
+    assert gang.server_roles == ("ps",)
+    assert gang.all_or_nothing
+    assert {member.hostname for member in gang.members} >= {"demo-ps-1", "demo-chief-0"}
+
+
+def test_role_settings_go_over_those_of_the_job() -> None:
+    job = make_job(
+        "indexed",
+        {
+            "worker": {
+                "command": ["./mine", "--fast"],
+                "env": {"B": "role", "C": "role"},
+                "resources": {"cpu": 2, "memory": "1Gi"},
+                "ports": {"main": 9000, "metrics": 0},
+                "nodeSelector": {"disk": "ssd"},
+                "tolerations": [{"key": "gpu", "operator": "Exists"}],
+                "restart": "member",
+                "processes": 3,
+            },
+            "other": {},
+        },
+        env={"A": "job", "B": "job"},
+        placement={
+            "nodeSelector": {"disk": "hdd", "zone": "a"},
+            "tolerations": [{"key": "team", "value": "x"}],
+            "rules": [{"relation": "apart", "roles": ["worker"]}],
+        },
+        failurePolicy={"restart": "gang"},
+        gang=False,
+    )
+    gang = expand(job)
+    worker, other = gang.members
+    assert worker.argv == ("./mine", "--fast")
+    assert worker.env == {"A": "job", "B": "role", "C": "role"}
+    assert worker.resources == Resources(2000, 2**30)
+    assert worker.ports == {"main": 9000, "metrics": 0}
+    assert worker.node_selector == {"disk": "ssd", "zone": "a"}
+    assert worker.tolerations == (
+        Toleration("team", "Equal", "x"),
+        Toleration("gpu", "Exists"),
+    )
+    assert (worker.restart, worker.processes, worker.pinning) == (
+        Restart.MEMBER,
+        3,
+        Pinning.SHARED,
+    )
+    assert other.argv == ("python", "train.py")
+    assert other.env == {"A": "job", "B": "job"}
+    assert other.ports == {"main": 0}
+    assert other.restart is Restart.GANG
+    assert gang.rules[0].relation is Relation.APART
+    assert not gang.all_or_nothing
+
+
+@pytest.mark.parametrize(
+    ("resources", "placement", "expected"),
+    [
+        ({}, {}, Preset.SPREAD),
+        ({"gpu": 1}, {}, Preset.PACK),
+        ({"gpu": 1}, {"preset": "spread"}, Preset.SPREAD),
+        ({}, {"preset": "isolate"}, Preset.ISOLATE),
+    ],
+)
+def test_the_default_preset_packs_only_with_gpus(
+    resources: dict[str, Any], placement: dict[str, Any], expected: Preset
+) -> None:
+    job = make_job("indexed", {"worker": {"resources": resources}}, placement=placement)
+    assert expand(job).preset is expected
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "spec", "path", "words"),
+    [
+        ("tensorflw", {"worker": {}}, {}, "spec.framework", "tensorflow"),
+        ("pytorch", {"worker": {}}, {"strategy": "indexed"}, "spec.strategy", "all-reduce"),
+        ("pytorch", {"worker": {}, "ps": {}}, {}, "spec.roles.ps", "master, worker"),
+        (
+            "tensorflow",
+            {"ps": {}, "worker": {}, "cheif": {}},
+            {},
+            "spec.roles.cheif",
+            "did you mean 'chief'",
+        ),
+        ("tensorflow", {"worker": {}}, {}, "spec.roles.ps", "or strategy all-reduce"),
+        ("tensorflow", {"chief": {}, "ps": {}}, {}, "spec.roles.worker", "no role 'worker'"),
+        (
+            "tensorflow",
+            {"ps": {}, "worker": {}},
+            {"strategy": "all-reduce"},
+            "spec.roles.ps",
+            "chief, worker, evaluator",
+        ),
+        (
+            "tensorflow",
+            {**CHIEF_PS_WORKER, "chief": {"replicas": 2}},
+            {},
+            "spec.roles.chief.replicas",
+            "at most 1",
+        ),
+        (
+            "tensorflow",
+            {**CHIEF_PS_WORKER, "ps": {"processes": 2}},
+            {},
+            "spec.roles.ps.processes",
+            "use replicas",
+        ),
+        ("indexed", {"worker": {}}, {"command": None}, "spec.roles.worker.command", "no command"),
+        ("mpi", {"launcher": {}}, {}, "spec.roles.worker", "no role 'worker'"),
+        ("mpi", {"worker": {}}, {}, "spec.roles.launcher", "no role 'launcher'"),
+        (
+            "mpi",
+            {"launcher": {}, "worker": {"command": ["sleep"]}},
+            {},
+            "spec.roles.worker.command",
+            "mpirun",
+        ),
+        (
+            "pytorch",
+            {"worker": {"env": {"RANK": "0"}}},
+            {},
+            "spec.roles.worker.env.RANK",
+            "identity",
+        ),
+        ("indexed", {"worker": {}}, {"env": {"VC_X_NUM": "0"}}, "spec.env.VC_X_NUM", "identity"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_path(
+    framework: str, roles: dict[str, Any], spec: dict[str, Any], path: str, words: str
+) -> None:
+    found = problems_of(framework, roles, **spec)
+    assert list(found) == [path]
+    assert words in found[path]
+
+
+def test_all_problems_come_together_and_carry_the_source() -> None:
+    job = make_job(
+        "tensorflow",
+        {"chief": {"replicas": 3}, "wroker": {}},
+        env={"TF_CONFIG": "{}"},
+        command=None,
+    )
+    with pytest.raises(BadInput) as raised:
+        expand(job, "my.yaml")
+    assert [problem.path for problem in raised.value.problems] == [
+        "spec.roles.chief.replicas",
+        "spec.roles.chief.command",
+        "spec.roles.wroker",
+        "spec.roles.worker",
+        "spec.roles.ps",
+        "spec.env.TF_CONFIG",
+    ]
+    assert str(raised.value).startswith("my.yaml: spec.roles.chief.replicas: ")
+
+
+def test_mpi_workers_take_no_command_from_the_job() -> None:
+    gang = expand(make_job("mpi", {"launcher": {"command": ["mpirun", "x"]}, "worker": {}}))
+    launcher, worker = gang.members
+    assert launcher.argv == ("mpirun", "x")
+    assert launcher.ports == {}
+    assert worker.argv == ()
+    assert worker.ports == {"agent": 0}
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "spec", "expected"),
+    [
+        ("tensorflow", CHIEF_PS_WORKER, {}, ("chief",)),
+        ("tensorflow", {"ps": {}, "worker": {}, "evaluator": {}}, {}, ("worker",)),
+        (
+            "tensorflow",
+            {"worker": {}, "chief": {}},
+            {"strategy": "all-reduce"},
+            ("worker", "chief"),
+        ),
+        ("pytorch", {"master": {}, "worker": {}}, {}, ("master", "worker")),
+        ("mpi", {"launcher": {}, "worker": {}}, {}, ("launcher",)),
+        ("indexed", {"map": {}, "reduce": {}}, {}, ("map", "reduce")),
+        ("indexed", {"map": {}, "log": {}}, {"successPolicy": {"roles": ["map"]}}, ("map",)),
+    ],
+)
+def test_whose_end_ends_the_job(
+    framework: str, roles: dict[str, Any], spec: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    assert success_policy(make_job(framework, roles, **spec)).roles == expected
