@@ -51,6 +51,7 @@ from mooring.version import VERSION
 _STARTING_WAIT_S = 0.02
 _RUNNING_WAIT_S = 0.25
 _NODE_COUNTERS_EVERY_S = 1.0
+_LOOK_AGAIN_EVERY_S = 1.0
 AUTO_NODES = 2
 
 
@@ -169,6 +170,7 @@ class _Loop:
         self._state: JobState | None = None
         self._epoch_prepared: int | None = None
         self._counters_due_s = 0.0
+        self._look_again_s = 0.0
 
     def until_end(self, signals: StopSignals, on_tick: Callable[[], None]) -> Result:
         self._note("body", enforces=self._body.enforces, nodes=self._nics())
@@ -184,7 +186,7 @@ class _Loop:
             events: list[Event] = [StopRequested(reason) for reason in signals.take()]
             events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
             if self._plan.waiting:
-                events += self._place_waiting(events)
+                events += self._place_waiting(events, now_s)
             for event in [*events, Tick()]:
                 finish = self._handle(event) or finish
             self._count_nodes(now_s)
@@ -236,24 +238,27 @@ class _Loop:
             orders.append(Order(member, slot, launch, epoch, attempt))
         self._body.start(orders)
 
-    def _place_waiting(self, events: Iterable[Event]) -> list[Event]:
-        """Slots for members that had none, now that others have ended."""
-        ended = {e.member for e in events if isinstance(e, lifecycle.MemberExited)}
-        if not ended or self._state is None:
+    def _place_waiting(self, events: Iterable[Event], now_s: float) -> list[Event]:
+        """Slots for members that had none: when one of ours has ended, and now and then.
+
+        Now and then, because the room may come from a run that is not ours.
+        """
+        ended = {event.member for event in events if isinstance(event, lifecycle.MemberExited)}
+        if not ended and now_s < self._look_again_s:
             return []
-        held = self._held(without=ended)
-        rest = dataclasses.replace(
-            self._gang, members=tuple(self._members[m] for m in self._plan.waiting)
-        )
-        more = place(rest, held)
-        if isinstance(more, Refusal) or not more.placements:
-            return []
-        self._plan = dataclasses.replace(
-            self._plan,
-            placements=(*self._plan.placements, *more.placements),
-            waiting=more.waiting,
-        )
-        write_plan(self._run.plan_file, self._gang, self._plan)
+        self._look_again_s = now_s + _LOOK_AGAIN_EVERY_S
+        waiting = tuple(self._members[member] for member in self._plan.waiting)
+        with exclusive(locks_dir() / "plan"):
+            rest = dataclasses.replace(self._gang, members=waiting)
+            more = place(rest, self._held(without=ended))
+            if isinstance(more, Refusal) or not more.placements:
+                return []
+            self._plan = dataclasses.replace(
+                self._plan,
+                placements=(*self._plan.placements, *more.placements),
+                waiting=more.waiting,
+            )
+            write_plan(self._run.plan_file, self._gang, self._plan)
         return [Placed(tuple(placement.member for placement in more.placements))]
 
     def _held(self, without: set[MemberId]) -> Snapshot:

@@ -78,7 +78,8 @@ class Launchers:
         folder.mkdir()
         document = {
             "version": 1,
-            "run": "run-1",
+            # Its processes are marked with it: no other test may take them for its own.
+            "run": f"launcher-test-{os.getpid()}",
             "job": "job",
             "member": "worker-0",
             "argv": list(argv),

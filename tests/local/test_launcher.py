@@ -85,6 +85,7 @@ def test_what_a_launcher_cannot_do_is_said_in_a_sentence(
         ({"cpus": [100_000]}, "cannot pin to CPUs 100000"),
         ({"cgroup_procs": [str(tmp_path / "no" / "cgroup.procs")]}, "cannot join control group"),
         ({"netns": str(tmp_path / "no-netns")}, "cannot enter network"),
+        ({"log_path": str(tmp_path / "no" / "log")}, "No such file"),
         ({"version": 2}, "this launcher knows version 1"),
         ({"grace_s": "soon"}, 'contract: grace_s is "soon"; accepted: a number of seconds >= 0'),
     ]
@@ -215,6 +216,28 @@ def test_what_ignores_sigterm_is_killed_after_the_grace_period(launchers: Launch
     assert "killed after the grace period" in record["reason"]
 
 
+def test_a_process_whose_main_thread_has_ended_is_still_alive(launchers: Launchers) -> None:
+    program = (
+        "import ctypes, os, signal, threading, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "def work():\n"
+        "    time.sleep(0.2)\n"
+        "    print('pid', os.getpid(), flush=True)\n"
+        "    time.sleep(60)\n"
+        "threading.Thread(target=work).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    started = launchers.start(
+        ["sh", "-c", 'python=$1; shift; "$python" -c "$@" & wait', "sh", sys.executable, program],
+        grace_s=0.3,
+    )
+    pid = int(started.wait_for_log("pid").split()[1])
+    assert (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    started.process.terminate()
+    assert started.end() == 143
+    assert not (Path("/proc") / str(pid)).exists()
+
+
 def test_the_grace_period_holds_for_grandchildren(launchers: Launchers) -> None:
     child = "trap 'sleep 0.3; echo child saved; exit 0' TERM; echo up; while :; do sleep 0.02; done"
     started = launchers.start(["sh", "-c", f'sh -c "{child}" & wait'])
@@ -251,6 +274,13 @@ def test_a_daemon_does_not_outlive_its_member(launchers: Launchers) -> None:
     daemon = int(started.wait_for_log("daemon").split()[1])
     assert started.end() == 0
     assert is_gone(daemon)
+
+
+def test_what_a_failed_process_leaves_gets_no_grace(launchers: Launchers) -> None:
+    leave = f"({IGNORES_SIGTERM}) & sleep 0.1; exit 6"
+    started = launchers.start(["sh", "-c", leave], grace_s=60)
+    assert started.end() == 6
+    assert is_gone(int(started.wait_for_log("pid").split()[1]))
 
 
 def test_kill_0_in_a_script_does_not_reach_its_launcher(launchers: Launchers) -> None:
@@ -399,4 +429,4 @@ def test_a_second_signal_changes_nothing(launchers: Launchers) -> None:
     started.wait_for_log("up")
     for _ in range(3):
         os.kill(started.pid, signal.SIGTERM)
-    assert started.end() == 0
+    assert started.end() == 0, started.first("exit")

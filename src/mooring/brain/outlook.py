@@ -43,4 +43,4 @@ def gang_never_fits(gang: Gang, recipe: Recipe, snapshot: Snapshot, wants: Seque
     if cannot_fit(Board(gang, recipe, empty), wants):
         return True
     board = Board(gang, recipe, empty)
-    return exact.search(board, wants, range(len(wants))) is exact.Result.IMPOSSIBLE
+    return exact.search(board, wants) is exact.Result.IMPOSSIBLE

@@ -68,7 +68,7 @@ def _best_attempt(gang: Gang, recipe: Recipe, snapshot: Snapshot, wants: Sequenc
         if not best.failed and not recipe.fewest_nodes:
             return best
     if best.failed and gang.all_or_nothing:
-        found = exact.search(Board(gang, recipe, snapshot), wants, range(len(wants)))
+        found = exact.search(Board(gang, recipe, snapshot), wants)
         if not isinstance(found, exact.Result):
             again = Trial(tuple(found), Zone())
             return attempt(Board(gang, recipe, snapshot), wants, again, forced=found)

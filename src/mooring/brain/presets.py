@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mooring.model.member import Gang, Preset, Relation, Rule
 
 #: Roles that neither serve parameters nor do the heavy reading and writing of them.
-_NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher", "master"})
+_NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher"})
 
 _ALWAYS = ("selector", "taints", "resources", "numa", "ports")
 
@@ -45,16 +45,16 @@ def recipe_for(gang: Gang) -> Recipe:
 def _rules_of_preset(gang: Gang) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
     servers = tuple(role for role in gang.roles if role in gang.server_roles)
     others = tuple(role for role in gang.roles if role not in gang.server_roles)
-    workers = tuple(role for role in others if role not in _NEUTRAL_ROLES) or others
-    neutral = tuple(role for role in others if role not in workers)
+    workers = tuple(role for role in others if role not in _NEUTRAL_ROLES)
+    neutral = tuple(role for role in others if role in _NEUTRAL_ROLES)
     if not servers or not others:
         return (), ()
     if gang.preset is Preset.ISOLATE:
         return (Rule(Relation.APART, servers, others, required=True),), ()
     if gang.preset is Preset.COLOCATE:
         beside = Rule(Relation.TOGETHER, workers, servers, required=True)
-        near = (Rule(Relation.TOGETHER, neutral, workers, weight=30),) if neutral else ()
-        return (beside,), near
+        near = Rule(Relation.TOGETHER, neutral, workers or servers, weight=90)
+        return (beside,) if workers else (), (near,) if neutral else ()
     return (), ()
 
 

@@ -8,7 +8,7 @@ may hold what must be together. All in a fixed sequence, so the same input gives
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -46,31 +46,48 @@ def trials(board: Board, wants: Sequence[Want]) -> Iterator[Trial]:
             yield Trial(order, zone)
 
 
+def hardest_first(board: Board, wants: Sequence[Want]) -> tuple[int, ...]:
+    return _Orders(board, wants).hardest_first()
+
+
 def _orders(board: Board, wants: Sequence[Want]) -> list[tuple[int, ...]]:
-    depth = _depths(board.required + board.preferred)
-    servers = frozenset(board.gang.server_roles)
-    size = {want: _size(board, want) for want in set(wants)}
-    homes = {
-        want: sum(not answer.verdict.refused for answer in board.ask(want)) for want in set(wants)
-    }
-    positions = range(len(wants))
-
-    def by(*keys: Mapping[Want, float]) -> tuple[int, ...]:
-        return tuple(
-            sorted(
-                positions,
-                key=lambda i: (
-                    depth.get(wants[i].role, 0),
-                    *(key[wants[i]] for key in keys),
-                    i,
-                ),
-            )
-        )
-
-    bulk = {want: -size[want] for want in size}
-    served = {want: float(want.role not in servers) for want in size}
-    found = (by(served, bulk), by(homes, bulk), by(bulk), by())
+    orders = _Orders(board, wants)
+    found = (orders.servers_first(), orders.hardest_first(), orders.big_first(), orders.as_given())
     return list(dict.fromkeys(found))
+
+
+class _Orders:
+    """Ways to line the members up; all begin with those that others must be together with."""
+
+    def __init__(self, board: Board, wants: Sequence[Want]) -> None:
+        self._wants = wants
+        self._depth = _depths(board.required + board.preferred)
+        self._servers = frozenset(board.gang.server_roles)
+        self._bulk = {want: -_size(board, want) for want in set(wants)}
+        self._homes = {
+            want: sum(not answer.verdict.refused for answer in board.ask(want))
+            for want in set(wants)
+        }
+
+    def servers_first(self) -> tuple[int, ...]:
+        return self._by(lambda want: (want.role not in self._servers, self._bulk[want]))
+
+    def hardest_first(self) -> tuple[int, ...]:
+        """Those with the fewest nodes to go to, then the big ones."""
+        return self._by(lambda want: (self._homes[want], self._bulk[want]))
+
+    def big_first(self) -> tuple[int, ...]:
+        return self._by(lambda want: (self._bulk[want],))
+
+    def as_given(self) -> tuple[int, ...]:
+        return self._by(lambda want: ())
+
+    def _by(self, key: Callable[[Want], tuple[float, ...]]) -> tuple[int, ...]:
+        def rank(position: int) -> tuple[float, ...]:
+            want = self._wants[position]
+            return (self._depth.get(want.role, 0), *key(want), position)
+
+        return tuple(sorted(range(len(self._wants)), key=rank))
 
 
 def _depths(rules: Sequence[Rule]) -> dict[str, int]:
@@ -139,8 +156,8 @@ def _splits(board: Board, wants: Sequence[Want], rule: Rule) -> list[Zone]:
             zones.append(
                 Zone(
                     dict.fromkeys(rule.roles, mine) | dict.fromkeys(rule.others, theirs),
-                    {role: f"kept for {', '.join(rule.others)}" for role in rule.roles}
-                    | {role: f"kept for {', '.join(rule.roles)}" for role in rule.others},
+                    {role: f"kept for {'/'.join(rule.others)}" for role in rule.roles}
+                    | {role: f"kept for {'/'.join(rule.roles)}" for role in rule.others},
                 )
             )
     return zones
@@ -169,7 +186,7 @@ def _sites(board: Board, wants: Sequence[Want], rule: Rule) -> list[Zone]:
     ranking = sorted(usable, key=lambda i: (-room_for_seekers[i], i))
     most = min(len(sought), len(usable))
     step = max(1, most // _MOST_SIZES)
-    reason = f"left out to keep {', '.join(rule.roles)} beside {', '.join(rule.others)}"
+    reason = f"left out to keep {'/'.join(rule.roles)} beside {'/'.join(rule.others)}"
     return [
         Zone(
             {role: frozenset(ranking[:k]) for role in rule.others},
@@ -184,7 +201,7 @@ def _single_nodes(board: Board, wants: Sequence[Want], rule: Rule) -> list[Zone]
     both = [role for role in rule.roles if role in rule.others]
     held = _holds(board, [want for want in wants if want.role in both])
     ranking = sorted((i for i in range(len(board.rooms)) if held[i]), key=lambda i: (-held[i], i))
-    reason = f"must be together with {', '.join(both)}"
+    reason = f"must be together with {'/'.join(both)}"
     return [
         Zone({role: frozenset({index}) for role in both}, dict.fromkeys(both, reason))
         for index in ranking[:_MOST_SIZES]

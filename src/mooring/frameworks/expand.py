@@ -90,6 +90,12 @@ def _problems(job: TrainingJob, framework: Framework) -> Iterator[Problem]:
             one_of(strategy.value, [known.value for known in framework.strategies]),
         )
         return
+    if not job.spec.gang and strategy is not Strategy.INDEXED:
+        yield Problem(
+            "spec.gang",
+            f"false with strategy {strategy.value}, whose members wait for each other",
+            "true, or strategy indexed",
+        )
     named = framework.roles(strategy)
     for role, settings in job.spec.roles.items():
         facts = framework.facts(strategy, role)

@@ -70,13 +70,19 @@ def spawn(
     path: str, argv: Sequence[str], env: Mapping[str, str], cwd: str, session: bool = False
 ) -> Child:
     """Starts `path`, its output on pipes; with `session` it leads a session of its own."""
-    out, out_child = os.pipe()
-    err, err_child = os.pipe()
-    trouble, trouble_child = os.pipe()
     arguments = [os.fsencode(word) for word in argv]
     environment = {os.fsencode(name): os.fsencode(text) for name, text in env.items()}
     launcher = os.getpid()
-    pid = os.fork()
+    fds: list[int] = []
+    try:
+        for _ in range(3):
+            fds.extend(os.pipe())
+        pid = os.fork()
+    except OSError as error:
+        for fd in fds:
+            os.close(fd)
+        raise LauncherError("cannot start %s: %s" % (path, error.strerror)) from error
+    out, out_child, err, err_child, trouble, trouble_child = fds
     if pid == 0:
         try:
             if linux.AVAILABLE:

@@ -30,6 +30,7 @@ class Resolver:
         self.addresses: dict[str, list[str]] = {}
         self._peers = peers
         self._rest = b""
+        self._ended = False
         self.fd: int | None = None
         self._pid = 0
         unknown = []
@@ -62,7 +63,8 @@ class Resolver:
         for line in lines:
             host, *addresses = os.fsdecode(line).split(" ")
             self.addresses[host] = addresses
-        return bool(data)
+        self._ended = not data
+        return not self._ended
 
     def close(self) -> None:
         if self.fd is None:
@@ -70,7 +72,9 @@ class Resolver:
         os.close(self.fd)
         self.fd = None
         try:
-            os.kill(self._pid, signal.SIGKILL)
+            # One that has ended may have been reaped: its number may be another process's.
+            if not self._ended:
+                os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
         except (ProcessLookupError, ChildProcessError):
             pass

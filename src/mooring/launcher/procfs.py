@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 
+# The position of the number of threads in stat_fields (field 20 of proc(5)).
+THREADS = 17
+
 SUPPORTED = os.path.isdir("/proc/self/task")
-HAS_CHILDREN = os.path.exists("/proc/self/task/%d/children" % os.getpid())
+_HAS_CHILDREN = os.path.exists("/proc/self/task/%d/children" % os.getpid())
 
 
 def read(path: str) -> bytes:
@@ -53,7 +56,7 @@ def children(pid: int) -> list[int]:
 
 def descendants(pid: int) -> list[int]:
     """All processes below `pid`, parents before their children; zombies included."""
-    if not HAS_CHILDREN:
+    if not _HAS_CHILDREN:
         return _descendants_by_scan(pid)
     found: list[int] = []
     level = children(pid)
@@ -63,9 +66,18 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def first_level(pid: int) -> list[int]:
+    """The children, from where a walk finds the rest by itself; all at once where it cannot."""
+    return children(pid) if _HAS_CHILDREN else _descendants_by_scan(pid)
+
+
+def is_dead(fields: list[bytes]) -> bool:
+    """By its stat_fields. A main thread that ended before the others looks like a zombie too."""
+    return len(fields) <= THREADS or (fields[0] in (b"Z", b"X") and int(fields[THREADS]) <= 1)
+
+
 def is_zombie(pid: int) -> bool:
-    fields = stat_fields(read("/proc/%d/stat" % pid))
-    return not fields or fields[0] in (b"Z", b"X")
+    return is_dead(stat_fields(read("/proc/%d/stat" % pid)))
 
 
 def _descendants_by_scan(pid: int) -> list[int]:

@@ -49,11 +49,12 @@ class Member:
         self._stop_reason: str | None = None
         self._started = False
         self._killed = False
+        self._unkillable = False
         self._readers = 0
         self._flush_set = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(number, self._told_to_stop)
-        self._loop.on_signal(signal.SIGCHLD, self._child_ended)
+        self._loop.on_signal(signal.SIGCHLD, lambda number: self._child_ended())
         if contract.gate == "stdin":
             self._watch_body()
 
@@ -65,7 +66,7 @@ class Member:
             self._journal.write("exit", {"code": outcome.TERMINATED, "reason": reason, "codes": []})
             return outcome.TERMINATED
         except BaseException:
-            children.kill_all()
+            children.kill_all(self._roots())
             raise
 
     def _run(self) -> int:
@@ -85,7 +86,10 @@ class Member:
         program = ""
         if contract.agent_port is None:
             program = children.find_program(contract.argv[0], env, contract.cwd)
-        self._log = LogFile(contract.log_path)
+        try:
+            self._log = LogFile(contract.log_path)
+        except OSError as error:
+            raise LauncherError("log %s: %s" % (contract.log_path, error.strerror)) from error
         self._addresses = self._resolve_peers()
         if contract.agent_port is not None:
             self._open_agent(env)
@@ -245,7 +249,7 @@ class Member:
 
     # Ending.
 
-    def _child_ended(self, number: int) -> None:
+    def _child_ended(self) -> None:
         for pid, code in children.reap():
             if self._agent is not None:
                 self._agent.ended(pid, code)
@@ -286,7 +290,7 @@ class Member:
     def _kill(self) -> None:
         if self._everything():
             self._killed = True
-            children.kill_all(self._roots())
+            self._unkillable = not children.kill_all(self._roots())
 
     def _everything(self) -> list[int]:
         return children.below(self._roots())
@@ -298,23 +302,29 @@ class Member:
         return [child.pid for child in self._locals if child.code is None]
 
     def _over(self) -> bool:
-        if self._stop_reason is not None:
-            return not self._everything() and self._all_ended()
-        return self._agent is None and self._all_ended()
+        if self._unkillable:
+            return True
+        if not self._all_ended():
+            return False
+        # Who asked for a stop grants the grace period to every descendant; otherwise what the
+        # local processes leave behind has no claim to it.
+        if self._stop_reason is not None and self._failed is None:
+            return not self._everything()
+        return self._agent is None
 
     def _all_ended(self) -> bool:
         return all(child.code is not None for child in self._locals)
 
     def _finish(self) -> int:
         children.kill_all(self._roots())
-        self._child_ended(signal.SIGCHLD)
+        self._child_ended()
         deadline = time.monotonic() + _DRAIN_S
         while self._readers and time.monotonic() < deadline:
             self._loop.turn(deadline)
         self._steps.flush(all_of_it=True)
         self._take_sample()
-        codes = [child.code for child in self._locals]
-        code, reason = self._outcome([code or 0 for code in codes])
+        codes = [outcome.KILLED if child.code is None else child.code for child in self._locals]
+        code, reason = self._outcome(codes)
         self._journal.write("exit", {"code": code, "reason": reason, "codes": codes})
         return code
 

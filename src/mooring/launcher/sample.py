@@ -13,6 +13,7 @@ import time
 
 from . import cgroups, procfs
 from .sockets import Traffic
+from .threads import Threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
 
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_VOLUNTARY = b"\nvoluntary_ctxt_switches:"
-_INVOLUNTARY = b"\nnonvoluntary_ctxt_switches:"
 # Positions in stat_fields, which starts at field 3 of proc(5).
-_UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, _RSS, _LAST_CPU = 11, 12, 13, 14, 17, 21, 36
+_UTIME, _CSTIME, _RSS = 11, 14, 21
 
 # Sampling may use this part of one CPU; beyond it the interval is stretched.
 _SHARE = 0.01
@@ -46,9 +45,8 @@ class Sampler:
         self.interval_s = interval_s
         self._base = reaped_before
         self._cpu_s = 0.0
-        self._switches: dict[int, tuple[int, int]] = {}
-        self._gone = [0, 0]
-        self._total = [0, 0]
+        self._switches = [0, 0]
+        self._threads = Threads()
 
     def take(self) -> dict[str, Any]:
         began = time.process_time()
@@ -67,36 +65,34 @@ class Sampler:
         reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = reaped.ru_utime - self._base.ru_utime + reaped.ru_stime - self._base.ru_stime
         ticks = pages = threads = 0
-        last_cpus: dict[str, int] = {}
-        switches: dict[int, tuple[int, int]] = {}
         pids: list[int] = []
-        level = procfs.children(os.getpid())
+        self._threads.begin()
+        level = procfs.first_level(os.getpid())
         while level:
             below: list[int] = []
             for pid in level:
                 fields = procfs.stat_fields(procfs.read("/proc/%d/stat" % pid))
-                if len(fields) <= _LAST_CPU:
+                if len(fields) <= _RSS:
                     continue
                 ticks += sum(map(int, fields[_UTIME : _CSTIME + 1]))
-                if fields[0] in (b"Z", b"X"):
+                if procfs.is_dead(fields):
                     continue
                 pids.append(pid)
                 pages += int(fields[_RSS])
-                threads += int(fields[_THREADS])
-                _threads(pid, last_cpus, switches, below)
+                threads += int(fields[procfs.THREADS])
+                below.extend(self._threads.visit(pid))
             level = below
-        if not procfs.HAS_CHILDREN:
-            pids = procfs.descendants(os.getpid())
         self._cpu_s = max(self._cpu_s, cpu_s + ticks * _TICK_S)
-        self._count_switches(switches, reaped)
+        self._count_switches(self._threads.end(), reaped)
+        self._threads.forget(pids)
         sample: dict[str, Any] = {
             "cpu_s": round(self._cpu_s, 4),
-            "ctx_vol": self._total[0],
-            "ctx_invol": self._total[1],
+            "ctx_vol": self._switches[0],
+            "ctx_invol": self._switches[1],
             "rss_bytes": pages * _PAGE_BYTES,
             "threads": threads,
             "processes": len(pids),
-            "last_cpus": last_cpus,
+            "last_cpus": self._threads.last_cpus(),
         }
         if self._traffic is not None:
             sample.update(self._traffic.measure(pids))
@@ -104,23 +100,14 @@ class Sampler:
             sample.update({"rx_bytes": 0, "tx_bytes": 0, "peers": {}})
         return sample
 
-    def _count_switches(
-        self, switches: dict[int, tuple[int, int]], reaped: resource.struct_rusage
-    ) -> None:
-        for tid, (voluntary, involuntary) in self._switches.items():
-            # A thread number that counts from anew is another thread.
-            if tid not in switches or switches[tid][0] < voluntary:
-                self._gone[0] += voluntary
-                self._gone[1] += involuntary
-        self._switches = switches
+    def _count_switches(self, seen: tuple[int, int], reaped: resource.struct_rusage) -> None:
         # Reaped processes leave exact totals, with the threads that came and went unseen.
         exact = (
             reaped.ru_nvcsw - self._base.ru_nvcsw,
             reaped.ru_nivcsw - self._base.ru_nivcsw,
         )
         for which in (0, 1):
-            seen = self._gone[which] + sum(pair[which] for pair in switches.values())
-            self._total[which] = max(self._total[which], seen, exact[which])
+            self._switches[which] = max(self._switches[which], seen[which], exact[which])
 
     def _reaped(self) -> dict[str, Any]:
         """Without /proc only what ended processes leave behind is known."""
@@ -137,28 +124,3 @@ class Sampler:
             "tx_bytes": 0,
             "peers": {},
         }
-
-
-def _threads(
-    pid: int,
-    last_cpus: dict[str, int],
-    switches: dict[int, tuple[int, int]],
-    below: list[int],
-) -> None:
-    """Adds what each thread of `pid` tells: its last CPU, its switches, the processes it forked."""
-    read = procfs.read
-    for tid in procfs.names("/proc/%d/task" % pid):
-        folder = "/proc/%d/task/%s" % (pid, tid)
-        fields = procfs.stat_fields(read(folder + "/stat"))
-        if len(fields) <= _LAST_CPU:
-            continue
-        cpu = fields[_LAST_CPU].decode("ascii")
-        last_cpus[cpu] = last_cpus.get(cpu, 0) + 1
-        below.extend(map(int, read(folder + "/children").split()))
-        status = read(folder + "/status")
-        at = status.rfind(_VOLUNTARY)
-        if at >= 0:
-            counts = status[at + len(_VOLUNTARY) :].split(None, 1)
-            rest = status.rfind(_INVOLUNTARY)
-            involuntary = status[rest + len(_INVOLUNTARY) :].split(None, 1)
-            switches[int(tid)] = (int(counts[0]), int(involuntary[0]))

@@ -36,6 +36,9 @@ _BYTES = struct.Struct("=QQ")
 _BYTES_AT = 120
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 
+# The kernel fills at most 32 KiB of a dump at once.
+_DATAGRAM_BYTES = 1 << 15
+
 OTHER = "other"
 
 
@@ -143,7 +146,7 @@ def dump(inodes: set[int]) -> list[Socket]:
                 )
                 + request
             )
-            while _parse(netlink.recv(1 << 18), inodes, found):
+            while _parse(netlink.recv(_DATAGRAM_BYTES), inodes, found):
                 pass
     except OSError:
         pass

@@ -175,20 +175,20 @@ class _TooSlow(Exception):
 
 
 class _Patience:
-    """Interrupts what runs longer: matching polls for signals and lets a handler raise."""
+    """Interrupts what uses more CPU time: matching polls for signals and lets a handler raise."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._armed = False
 
     def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, self._rang)
+        signal.signal(signal.SIGVTALRM, self._rang)
         self._armed = True
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        signal.setitimer(signal.ITIMER_VIRTUAL, self._seconds)
 
     def __exit__(self, *error: object) -> None:
         self._armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def _rang(self, number: int, frame: Any) -> None:
         if self._armed:

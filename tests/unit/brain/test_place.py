@@ -212,11 +212,18 @@ def test_the_picky_go_first() -> None:
 
 
 def test_a_fit_that_no_order_finds_is_searched_for() -> None:
-    # two nodes of 10: {5, 3, 2} and {4, 4, 2}; largest first by best fit gives 5+4 and 4+3+2,
-    # which leaves a 2 with nowhere to go (9 + 2 > 10, 9 + 2 > 10)
-    sizes = (5, 4, 4, 3, 2, 2)
-    job = gang("spread", *(members(f"r{i}", 1, size) for i, size in enumerate(sizes)))
-    assert plan_of(job, nodes(2, 10))
+    # Two nodes of 6. Spreading gives 3 + 2 and 3 + 2, and the last 2 fits nowhere; 3 + 3 and
+    # 2 + 2 + 2 does. The fixed ports show that what is tried is also undone.
+    sizes = (3, 3, 2, 2, 2)
+    groups = (members(f"r{i}", 1, size, ports={"main": 8000 + i}) for i, size in enumerate(sizes))
+    plan = plan_of(gang("spread", *groups), nodes(2, 6))
+    assert sorted(by_node(plan).values()) == [["r0-0", "r1-0"], ["r2-0", "r3-0", "r4-0"]]
+    assert all(
+        not verdict.refused
+        for placement in plan.placements
+        for verdict in placement.verdicts
+        if verdict.node == placement.slot.node
+    )
 
 
 # -- verdicts

@@ -75,6 +75,13 @@ def test_colocate_keeps_the_chief_with_the_workers() -> None:
     assert by_node(plan) == {"n0": ["chief-0", "ps-0", "worker-0"]}
 
 
+def test_colocate_only_prefers_a_chief_without_workers_beside_a_server() -> None:
+    plan = placed("colocate", nodes(2, 2), members(CHIEF, 1), members(PS, 1))
+    assert by_node(plan) == {"n0": ["chief-0", "ps-0"]}
+    plan = placed("colocate", nodes(2, 2), members(CHIEF, 1, 2), members(PS, 1))
+    assert by_node(plan) == {"n0": ["ps-0"], "n1": ["chief-0"]}
+
+
 def test_colocate_chooses_the_nodes_where_workers_have_room() -> None:
     # a worker needs 6 cpu: only n1 and n3 have that
     cluster = (node("n0", 4), node("n1", 8), node("n2", 4), node("n3", 8))
@@ -83,9 +90,9 @@ def test_colocate_chooses_the_nodes_where_workers_have_room() -> None:
     assert role_counts(plan, WORKER) == {"n1": 1, "n3": 1}
 
 
-def test_colocate_uses_fewer_server_nodes_if_that_leaves_room() -> None:
-    # workers of 8 cpu fill a node of 8, so they need the node of 16, beside a server; with the
-    # second server on n1 (1 of 8 cpu gone) there is still 15 left on n0: one worker only.
+def test_colocate_does_not_insist_on_workers_beside_every_server() -> None:
+    # a worker of 8 cpu has no room on n1 once a server is there (8 - 1 < 8); n0 takes one server
+    # and both workers (1 + 2 * 8 <= 18)
     cluster = (node("n0", 18), node("n1", 8))
     plan = placed("colocate", cluster, members(PS, 2), members(WORKER, 2, 8))
     assert role_counts(plan, WORKER) == {"n0": 2}
@@ -209,12 +216,13 @@ def test_a_preference_to_be_apart_opens_a_node_that_pack_would_not() -> None:
 
 
 def test_one_numa_cell_wins_over_the_preset() -> None:
-    # n0 has 2 cells of 4 with one CPU of each held: 3 + 3 free; n1 has one whole cell of 4
+    # n0 has 2 cells of 4 with one CPU of each held: 3 + 3 free; n1 has one whole cell of 4.
+    # Room alone would choose n0: (6 - 4) / 8 left there, (4 - 4) / 4 on n1.
     cluster = (node("n0", 8, cells=2), node("n1", 4))
     use = {"n0": NodeUse(Resources(2000), cpus=frozenset({0, 4}))}
     busy = members(PS, 1)
     four = members(WORKER, 1, 4, pinning=Pinning.EXCLUSIVE)
-    plan = place(gang("pack", four), Snapshot(cluster, use))
+    plan = place(gang("spread", four), Snapshot(cluster, use))
     assert isinstance(plan, Plan)
     assert plan.placements[0].slot.node == "n1"
     assert not plan.notes

@@ -18,7 +18,8 @@ OWN = ("indexed", "mpi", "pytorch", "tensorflow")
 
 ADAPTER = """
     from mooring.frameworks.base import Framework, RoleFacts, launch
-    
+    from mooring.spec import Strategy
+
     class Relay(Framework):
         name = "relay"
         summary = "a ring of relays"

@@ -27,9 +27,9 @@ class Written:
 
 @pytest.fixture(autouse=True)
 def alarm() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGALRM)
+    before = signal.getsignal(signal.SIGVTALRM)
     yield
-    signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 def test_sdk_lines_are_taken_out_of_the_log() -> None:

@@ -57,7 +57,7 @@ def write_contract(run: RunRecord, settings: Settings, order: Order, around: Sur
     # The environment may carry secrets: nobody else reads it.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(document, file)
+        file.write(json.dumps(document))
     return path
 
 

@@ -63,8 +63,10 @@ class LocalNodes:
         self._network = VirtualNetwork(run.info.token, snapshot.nodes) if virtual else None
 
     def snapshot(self) -> Snapshot:
-        """As planned when the run began: its virtual nodes do not change under it."""
-        return self._snapshot
+        """This machine as it is now; virtual nodes as they were cut, they do not change."""
+        if self._network is not None:
+            return self._snapshot
+        return local_snapshot(0, None, self._run.info.id)
 
     def make(self) -> None:
         if self._network is not None:

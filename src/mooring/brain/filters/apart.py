@@ -20,4 +20,4 @@ def apart(want: Want, room: Room, board: Board) -> tuple[str, ...]:
         if want.role in rule.others:
             unwanted += rule.roles
     present = [role for role in dict.fromkeys(unwanted) if room.roles[role]]
-    return (f"must be apart from {', '.join(present)}",) if present else ()
+    return (f"must be apart from {'/'.join(present)}",) if present else ()

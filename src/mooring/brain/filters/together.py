@@ -23,9 +23,9 @@ def together(want: Want, room: Room, board: Board) -> tuple[str, ...]:
         both = [role for role in rule.roles if role in rule.others]
         if want.role in both:
             if board.is_elsewhere(both, room):
-                reasons.append(f"must be together with {', '.join(both)}")
+                reasons.append(f"must be together with {'/'.join(both)}")
         elif not any(room.roles[role] for role in rule.others) and not any(
             board.untried[role] for role in rule.others
         ):
-            reasons.append(f"must be together with {', '.join(rule.others)}")
+            reasons.append(f"must be together with {'/'.join(rule.others)}")
     return tuple(dict.fromkeys(reasons))

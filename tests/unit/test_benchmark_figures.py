@@ -1,0 +1,126 @@
+"""The arithmetic of the benchmarks: what they claim rests on it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return _benchmark_module("pairs", monkeypatch)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return _benchmark_module("steps", monkeypatch)
+
+
+def _benchmark_module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Benchmarks are programs: their modules are found from their own folder, not installed."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    module = importlib.import_module(name)
+    monkeypatch.delitem(sys.modules, name)
+    return module
+
+
+def test_pairs_alternate_which_way_goes_first(pairs: ModuleType) -> None:
+    ran: list[str] = []
+
+    def way(name: str) -> str:
+        ran.append(name)
+        return name
+
+    found = pairs.interleave(lambda: way("a"), lambda: way("b"), 4)
+
+    assert "".join(ran) == "abbaabba"
+    assert found == [("a", "b")] * 4
+
+
+def test_a_ratio_compares_the_two_halves_of_one_pair(pairs: ModuleType) -> None:
+    """The second pair ran on a machine half as fast: both of its halves did."""
+    found = pairs.ratios([(10.0, 11.0), (20.0, 22.0)], lambda value: value)
+
+    assert found.values == pytest.approx((1.1, 1.1))
+
+
+@pytest.mark.parametrize(
+    ("values", "median", "low", "high", "spread"),
+    [
+        ((1.0,), 1.0, 1.0, 1.0, 0.0),
+        ((1.2, 0.8), 1.0, 0.8, 1.2, 0.4),
+        ((3.0, 1.0, 2.0), 2.0, 1.0, 3.0, 1.0),
+    ],
+)
+def test_median_and_range(
+    pairs: ModuleType,
+    values: tuple[float, ...],
+    median: float,
+    low: float,
+    high: float,
+    spread: float,
+) -> None:
+    found = pairs.Ratios(values)
+
+    assert (found.median, found.low, found.high) == (median, low, high)
+    assert found.spread == pytest.approx(spread)
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high", "coverage"),
+    [
+        # 1 - 2 * sum of C(n, i) for i <= cut, over 2^n.
+        (1, 0, 0, 0.0),
+        (5, 0, 4, 1 - 2 / 32),
+        (8, 1, 6, 1 - 2 * (1 + 8) / 256),
+        (12, 2, 9, 1 - 2 * (1 + 12 + 66) / 4096),
+    ],
+)
+def test_the_interval_of_the_median_is_made_of_order_statistics(
+    pairs: ModuleType, count: int, low: int, high: int, coverage: float
+) -> None:
+    values = [float(value) for value in reversed(range(count))]
+
+    found = pairs.median_interval(values, 0.9)
+
+    assert (found.low, found.high) == (low, high)
+    assert found.coverage == pytest.approx(coverage)
+
+
+def test_no_values_have_no_interval(pairs: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no values"):
+        pairs.median_interval([], 0.9)
+
+
+def test_a_rare_pause_shows_in_the_mean_step_and_not_in_the_median(steps: ModuleType) -> None:
+    """Nine steps of 10 ms and one of 30 ms: 120 ms for ten."""
+    ends = [0.0]
+    for number in range(10):
+        ends.append(ends[-1] + (0.03 if number == 4 else 0.01))
+    worker = steps.Steps(batch=64, threads=1, ends_s=tuple(ends))
+
+    assert worker.mean_s == pytest.approx(0.012)
+    assert worker.median_s == pytest.approx(0.01)
+    assert worker.examples_per_s == pytest.approx(64 / 0.012)
+
+
+def test_a_window_holds_whole_steps_only(steps: ModuleType) -> None:
+    worker = steps.Steps(64, 1, (0.0, 1.0, 2.0, 4.0, 8.0))
+
+    assert worker.between(0.5, 5.0).ends_s == (1.0, 2.0, 4.0)
+    with pytest.raises(ValueError, match="no whole step"):
+        worker.between(4.5, 7.0)
+
+
+def test_workers_add_up_and_the_slowest_is_told_apart(steps: ModuleType) -> None:
+    workers = [steps.Steps(10, 1, (0.0, 1.0)), steps.Steps(10, 1, (0.0, 2.0))]
+
+    assert steps.examples_per_s(workers) == pytest.approx(15)
+    assert steps.slowest_per_s(workers) == pytest.approx(5)
+    assert steps.mean_step_s(workers) == pytest.approx(1.5)
