@@ -40,7 +40,7 @@ from mooring.model.errors import BadInput, MooringError, RunFailed
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal
 from mooring.model.status import Phase
-from mooring.record import Journal, RunRecord, create_run, locks_dir
+from mooring.record import Journal, RunRecord, create_run, plan_lock
 from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
@@ -124,7 +124,7 @@ def run_job(
     working_dir = staging.working_dir(job, job_dir, source)
     copies = staging.check_files(job, job_dir, source)
     # Between looking at what others hold and saying what we hold, nobody else may look.
-    with exclusive(locks_dir() / "plan"):
+    with exclusive(plan_lock()):
         snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
         plan = place(gang, snapshot)
         if isinstance(plan, Refusal):
@@ -185,6 +185,7 @@ class _Loop:
             now_s = time.monotonic()
             events: list[Event] = [StopRequested(reason) for reason in signals.take()]
             events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
+            self._body.keep_off(now_s)
             if self._plan.waiting:
                 events += self._place_waiting(events, now_s)
             for event in [*events, Tick()]:
@@ -248,7 +249,7 @@ class _Loop:
             return []
         self._look_again_s = now_s + _LOOK_AGAIN_EVERY_S
         waiting = tuple(self._members[member] for member in self._plan.waiting)
-        with exclusive(locks_dir() / "plan"):
+        with exclusive(plan_lock()):
             rest = dataclasses.replace(self._gang, members=waiting)
             more = place(rest, self._held(without=ended))
             if isinstance(more, Refusal) or not more.placements:
@@ -276,6 +277,7 @@ class _Loop:
                 held.cpus | set(slot.cpus) if slot.exclusive else held.cpus,
                 held.gpus | set(slot.gpus),
                 held.ports | {port for port in member.ports.values() if port},
+                held.sharers + (not slot.exclusive),
             )
         return Snapshot(snapshot.nodes, use)
 

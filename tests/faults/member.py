@@ -5,6 +5,7 @@ It ends well once the file in its first argument exists. Standard library only: 
 
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -24,6 +25,6 @@ children = [
     subprocess.Popen(["sh", "-c", "setsid sleep 300 >/dev/null 2>&1 & exit 0"]),
 ]
 print("up", flush=True)
-while not os.path.exists(release):
+while not pathlib.Path(release).exists():
     time.sleep(0.02)
 print("done", flush=True)

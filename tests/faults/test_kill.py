@@ -21,10 +21,10 @@ from typing import Literal
 
 import psutil
 import pytest
-from support.moor import Moor, leftovers, processes_of, wait_until, write_job
 
 from mooring.bodies.local import netns
 from mooring.record import RunRecord, read_lines
+from support.moor import Moor, leftovers, processes_of, wait_until, write_job
 
 ROUNDS = 100
 _MEMBER = Path(__file__).parent / "member.py"

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from support.moor import Moor, leftovers
 
 from mooring.bodies.local import netns
+from support.moor import Moor, leftovers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLAIN: tuple[str, ...] = ()
@@ -72,9 +72,7 @@ def test_tensorflow_all_reduce(tmp_path: Path, nodes: tuple[str, ...]) -> None:
     assert len(set(sums)) == 1
 
 
-def test_pytorch_ddp_two_members_with_two_processes(
-    tmp_path: Path, nodes: tuple[str, ...]
-) -> None:
+def test_pytorch_ddp_two_members_with_two_processes(tmp_path: Path, nodes: tuple[str, ...]) -> None:
     moor, logs = run(tmp_path, "pytorch-ddp", nodes)
     report = moor.report()
     assert report["last_loss"] < 0.1 * report["first_loss"]

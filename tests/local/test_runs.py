@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.moor import Moor, leftovers, processes_of, wait_until, write_job
 
 import mooring
 from mooring.bodies.local import cgroups, netns
 from mooring.record import RunRecord, read_lines
+from support.moor import Moor, leftovers, processes_of, wait_until, write_job
 
 virtual_only = pytest.mark.skipif(netns.why_not() is not None, reason=str(netns.why_not()))
 groups_only = pytest.mark.skipif(cgroups.find_hierarchy() is None, reason="no control groups here")
@@ -84,8 +84,9 @@ def test_a_gang_restarts_with_a_new_epoch_and_gives_up(moor: Moor, tmp_path: Pat
     answer = moor("run", job)
     assert answer.returncode == 1
     assert "after 2 restarts" in answer.stdout
-    logs = moor("logs", "last", "worker-0").stdout
-    assert [line.rsplit(" ", 1)[1] for line in logs.splitlines()] == ["0", "1", "2"]
+    # In each epoch one of them failed by itself; the other may have been stopped before it printed.
+    logs = moor("logs", "last").stdout
+    assert {line.rsplit(" ", 1)[1] for line in logs.splitlines()} == {"0", "1", "2"}
 
 
 @pytest.mark.parametrize("nodes", [(), pytest.param(("--nodes", "2"), marks=virtual_only)])
@@ -170,7 +171,7 @@ def test_the_memory_limit_is_enforced_and_named(moor: Moor, tmp_path: Path) -> N
     )
     answer = moor("run", job)
     assert answer.returncode == 1
-    assert "over its memory limit of 100Mi" in answer.stdout
+    assert "over its memory limit of 100 MiB" in answer.stdout
 
 
 def test_exclusive_members_hold_disjoint_cpus(moor: Moor, tmp_path: Path) -> None:
@@ -204,9 +205,9 @@ def test_threads_follow_the_budget_unless_the_user_says(moor: Moor, tmp_path: Pa
         roles={"a": {"resources": {"cpu": "1"}}, "b": {"resources": {"cpu": "1"}, "env": env}},
     )
     assert moor("run", small, "--set", "pinning=exclusive").returncode == 0
-    # One CPU each: one thread; TensorFlow's inter-op never below 2, or parameter servers hang.
-    assert "a-0 | 1 1 2" in moor("logs", "last", "a").stdout
-    assert "b-0 | 7 1 2" in moor("logs", "last", "b").stdout
+    # One CPU each: one thread; TensorFlow's inter-op never below 3: with 1, parameter servers hang.
+    assert "a-0 | 1 1 3" in moor("logs", "last", "a").stdout
+    assert "b-0 | 7 1 3" in moor("logs", "last", "b").stdout
     assert moor("run", small, "--set", "threads=5").returncode == 0
     assert "a-0 | 5 5 5" in moor("logs", "last", "a").stdout
 
@@ -283,14 +284,16 @@ def test_two_runs_on_virtual_nodes_at_once_do_not_meet(moor: Moor, tmp_path: Pat
     arguments = ("run", job, "--nodes", "2", "--nic-mbps", "100")
     with moor.started(*arguments) as first, moor.started(*arguments) as second:
         wait_until(
-            lambda: len(moor.runs()) == 2 and all(phases(r)[-1:] == ["Running"] for r in moor.runs()),
+            lambda: (
+                len(moor.runs()) == 2 and all(phases(r)[-1:] == ["Running"] for r in moor.runs())
+            ),
             60,
             "both run",
         )
         logs = [moor("logs", run.info.id) for run in moor.runs()]
         release.touch()
         assert (first.wait(60), second.wait(60)) == (0, 0)
-    addresses = [set(line.split()[-1] for line in log.stdout.splitlines()) for log in logs]
+    addresses = [{line.split()[-1] for line in log.stdout.splitlines()} for log in logs]
     assert [len(found) for found in addresses] == [2, 2]
     assert addresses[0].isdisjoint(addresses[1])
     assert all(leftovers(run) == [] for run in moor.runs())
@@ -354,9 +357,7 @@ def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_run_is_readable_after_moor_was_killed(moor: Moor, tmp_path: Path) -> None:
-    job = write_job(
-        tmp_path, framework="indexed", command=python(FOREVER), roles={"worker": {}}
-    )
+    job = write_job(tmp_path, framework="indexed", command=python(FOREVER), roles={"worker": {}})
     with moor.started("run", job) as process:
         wait_until(lambda: is_running(moor), 30, "running")
         process.kill()
@@ -371,3 +372,44 @@ def test_a_run_is_readable_after_moor_was_killed(moor: Moor, tmp_path: Path) -> 
     assert leftovers(run) == []
     assert moor("clean", "--runs").returncode == 0
     assert moor.runs() == []
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_a_sharing_run_gives_way_to_an_exclusive_one_and_grows_back(
+    moor: Moor, tmp_path: Path
+) -> None:
+    every = os.sched_getaffinity(0)
+    shared = write_job(
+        tmp_path, name="shared", framework="indexed", command=python(FOREVER), roles={"worker": {}}
+    )
+    alone = write_job(
+        tmp_path,
+        name="alone",
+        framework="indexed",
+        command=python(FOREVER),
+        pinning="exclusive",
+        roles={"worker": {"resources": {"cpu": 1}}},
+    )
+
+    def cpus_of(run: RunRecord) -> set[int]:
+        members = [p for p in processes_of(run.info.id) if "-S" in p.cmdline()[1:2]]
+        return set.union(set(), *(os.sched_getaffinity(p.pid) for p in members))
+
+    with moor.started("run", shared) as first:
+        wait_until(lambda: is_running(moor), 30, "running")
+        run = moor.only_run()
+        assert cpus_of(run) == every
+        with moor.started("run", alone) as second:
+            wait_until(lambda: len(moor.runs()) == 2, 30, "a second run")
+            [other] = [each for each in moor.runs() if each.info.job == "alone"]
+            wait_until(lambda: len(cpus_of(other)) == 1, 30, "the exclusive member runs")
+            wait_until(lambda: cpus_of(run) == every - cpus_of(other), 10, "the first gives way")
+            # One CPU is always left to those who share: all of them cannot be had.
+            most = len(every)
+            refused = moor("plan", alone, "--set", f"roles.worker.replicas={most}")
+            assert refused.returncode == 2
+            second.send_signal(signal.SIGINT)
+            assert second.wait(30) == 130
+        wait_until(lambda: cpus_of(run) == every, 10, "the first grows back")
+        first.send_signal(signal.SIGINT)
+        assert first.wait(30) == 130

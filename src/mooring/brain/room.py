@@ -47,7 +47,7 @@ class Room:
         self.ports = set(use.ports)
         #: What shared members of others ask for; theirs must stay possible.
         self.shared_millis = max(0, use.resources.cpu_millis - 1000 * len(use.cpus))
-        self.shared_members = 1 if self.shared_millis else 0
+        self.shared_members = max(use.sharers, 1 if self.shared_millis else 0)
         self.members = 0
         self.roles: Counter[str] = Counter()
         self._core_sizes = cpus.core_sizes(node.cpus)

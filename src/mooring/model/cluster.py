@@ -93,12 +93,16 @@ class Node:
 
 @dataclass(frozen=True)
 class NodeUse:
-    """What is already held on a node. `cpus` are exclusively held, never shared ones."""
+    """What is already held on a node. `cpus` are exclusively held, never shared ones.
+
+    `sharers` counts the members that share the other CPUs, also those that asked for none.
+    """
 
     resources: Resources = Resources()
     cpus: frozenset[int] = frozenset()
     gpus: frozenset[int] = frozenset()
     ports: frozenset[int] = frozenset()
+    sharers: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from mooring.record.journal import Journal, Tail, read_lines
 from mooring.record.runs import RunInfo, RunRecord, create_run, find_run, list_runs
-from mooring.record.state_home import locks_dir, runs_dir
+from mooring.record.state_home import locks_dir, plan_lock, runs_dir
 
 __all__ = [
     "Journal",
@@ -13,6 +13,7 @@ __all__ = [
     "find_run",
     "list_runs",
     "locks_dir",
+    "plan_lock",
     "read_lines",
     "runs_dir",
 ]

@@ -41,10 +41,14 @@ class NumberedLocks:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """One holder at a time, others wait: for the moment between looking and taking."""
+    """One holder at a time, others wait: for the moment between looking and taking.
+
+    The file's time tells when somebody last held it.
+    """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
+        os.utime(fd)
         yield
     finally:
         os.close(fd)

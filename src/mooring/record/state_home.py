@@ -26,6 +26,11 @@ def locks_dir() -> Path:
     return _made(state_home() / "locks")
 
 
+def plan_lock() -> Path:
+    """Held between looking at what others hold and saying what we hold."""
+    return locks_dir() / "plan"
+
+
 def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

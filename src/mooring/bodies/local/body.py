@@ -21,6 +21,7 @@ from mooring.bodies.local import cgroups, processes
 from mooring.bodies.local.contract import Settings, Surroundings, write_contract
 from mooring.bodies.local.nodes import LocalNodes
 from mooring.bodies.local.pack import build_launcher
+from mooring.bodies.local.sharing import SharedCpus
 from mooring.bodies.local.waiting import wait_for_exit
 from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
 from mooring.model.cluster import Snapshot, format_cpus
@@ -28,7 +29,8 @@ from mooring.model.errors import RunFailed
 from mooring.model.launch import Address
 from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Plan
-from mooring.record import RunRecord, Tail
+from mooring.record import RunRecord, Tail, plan_lock
+from mooring.record.locks import exclusive
 
 #: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
 _LAUNCHER_GRACE_S = 5.0
@@ -63,6 +65,7 @@ class LocalBody:
         self._rank_token = secrets.token_hex(16)
         self._hosts_file: Path | None = None
         self._slots: dict[MemberId, tuple[str, str]] = {}
+        self._shared_cpus = SharedCpus(run.info.id, self._groups)
         self._closed = False
 
     @property
@@ -130,6 +133,15 @@ class LocalBody:
             events = self._collect(now_s)
         return events
 
+    def keep_off(self, now_s: float) -> None:
+        """Keep members that share CPUs off those that other runs have come to hold."""
+        held = {
+            attempt.order.member.name: (attempt.process.pid, attempt.order.slot.cpus)
+            for attempt in self._attempts.values()
+            if not attempt.order.slot.exclusive
+        }
+        self._shared_cpus.update(held, now_s)
+
     def close(self) -> None:
         if self._closed:
             return
@@ -143,6 +155,9 @@ class LocalBody:
         if self._groups is not None:
             self._groups.close()
         self._nodes.close()
+        # What this run held is free now: the time of the lock tells the others to look again.
+        with suppress(OSError), exclusive(plan_lock()):
+            pass
 
     def bytes_by_node(self) -> dict[str, tuple[int, int]]:
         return self._nodes.bytes_by_node()

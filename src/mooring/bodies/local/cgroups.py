@@ -122,6 +122,13 @@ class RunGroups:
         self._shares[member] = _shares(limits)
         (top / "cpu.shares").write_text(str(min(_MOST_SHARES, sum(self._shares.values()))))
 
+    def move(self, member: str, cpus: str) -> None:
+        """Give a running member other CPUs."""
+        for controller, root in self._hierarchy.roots.items():
+            if controller in ("", "cpuset"):
+                with suppress(OSError):
+                    (root / f"{PREFIX}{self._token}" / member / "cpuset.cpus").write_text(cpus)
+
     def pids(self, member: str) -> set[int]:
         found: set[int] = set()
         for top in self._tops:

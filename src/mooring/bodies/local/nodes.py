@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 def held_by_others(me: str | None) -> NodeUse:
     """What the other live runs of this user hold of this machine."""
-    resources, cpus, gpus = Resources(), frozenset[int](), frozenset[int]()
+    resources, cpus, gpus, sharers = Resources(), frozenset[int](), frozenset[int](), 0
     for run in list_runs():
         if run.info.id == me or not run.alive():
             continue
@@ -34,7 +34,9 @@ def held_by_others(me: str | None) -> NodeUse:
             gpus |= set(holding.slot.gpus)
             if holding.slot.exclusive:
                 cpus |= set(holding.slot.cpus)
-    return NodeUse(resources=resources, cpus=cpus, gpus=gpus)
+            else:
+                sharers += 1
+    return NodeUse(resources=resources, cpus=cpus, gpus=gpus, sharers=sharers)
 
 
 def local_snapshot(virtual_nodes: int, nic_mbps: int | None, me: str | None = None) -> Snapshot:
