@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from moored import Moor, temporary_moor
+from moored import Moor, Started, temporary_moor
 from pairs import Ratios, interleave, orders, ratios
 from results import machine_facts, options, say, show, write
 from steps import Steps, mean_step_s, median_step_s, read_steps
@@ -94,7 +94,7 @@ def _paused(
     windows: list[dict[int, tuple[float, float]]] = []
     settings = [command_setting(argv)]
     with moor.started(MLP, settings=settings, env=variables(folder)) as run:
-        _wait_for_training(folder)
+        _wait_for_training(run, folder)
         watchers = [run.process.pid, *run.launcher_pids()]
         for order in orders(pairs):
             pair: dict[int, tuple[float, float]] = {}
@@ -119,11 +119,13 @@ def _paused(
     ]
 
 
-def _wait_for_training(folder: Path) -> None:
+def _wait_for_training(run: Started, folder: Path) -> None:
     deadline = time.monotonic() + _START_DEADLINE_S
     while len(list(folder.glob("training-*"))) < WORKERS:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"no training within {_START_DEADLINE_S:g} s")
+        if time.monotonic() > deadline or run.process.poll() is not None:
+            run.process.terminate()
+            output, _ = run.process.communicate()
+            raise SystemExit(f"the training did not begin:\n{output}")
         time.sleep(0.02)
 
 

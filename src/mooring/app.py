@@ -85,7 +85,7 @@ def choose_nodes(nodes: str | None, nic_mbps: int | None) -> Where:
     """What `--nodes` and `--nic-mbps` mean on this machine."""
     if nodes is None:
         if nic_mbps is not None:
-            raise BadInput.at("--nic-mbps", "--nic-mbps", str(nic_mbps), "only with --nodes")
+            raise BadInput.at("moor", "--nic-mbps", str(nic_mbps), "only with --nodes")
         return Where()
     obstacle = netns.why_not()
     if nodes == "auto":
@@ -93,10 +93,10 @@ def choose_nodes(nodes: str | None, nic_mbps: int | None) -> Where:
             return Where(note=f"plain processes: {obstacle}")
         return Where(AUTO_NODES, nic_mbps)
     if not nodes.isdigit() or int(nodes) < 1:
-        raise BadInput.at("--nodes", "--nodes", repr(nodes), "a number of nodes, or `auto`")
+        raise BadInput.at("moor", "--nodes", repr(nodes), "1 or more, or `auto`")
     if obstacle:
         raise BadInput.at(
-            "--nodes", "--nodes", f"{nodes}, but {obstacle}", "no --nodes: plain processes"
+            "moor", "--nodes", f"{nodes}, but {obstacle}", "no --nodes: plain processes"
         )
     return Where(int(nodes), nic_mbps)
 
@@ -173,7 +173,12 @@ class _Loop:
         self._look_again_s = 0.0
 
     def until_end(self, signals: StopSignals, on_tick: Callable[[], None]) -> Result:
-        self._note("body", enforces=self._body.enforces, nodes=self._nics())
+        self._note(
+            "body",
+            enforces=self._body.enforces,
+            nodes=self._nics(),
+            total_steps=self._job.spec.step_metrics.total_steps,
+        )
         placed = tuple(placement.member for placement in self._plan.placements)
         now_s = time.monotonic()
         state, instructions = lifecycle.begin(tuple(self._members), self._policy, placed, now_s)
@@ -290,20 +295,15 @@ class _Loop:
         return wait_s
 
     def _record(self, before: JobState | None, after: JobState) -> None:
-        for member, status in after.members.items():
-            if before is not None and before.members[member] == status:
-                continue
-            self._note(
-                "member",
-                member=member.name,
-                state=status.state.value,
-                epoch=after.epoch,
-                attempt=status.attempt,
-                exit_code=status.exit_code,
-                reason=status.reason,
-            )
+        for member in after.members:
+            told = _told(after, member)
+            if before is None or _told(before, member) != told:
+                self._note("member", member=member.name, **told)
         if before is None or (before.phase, before.epoch) != (after.phase, after.epoch):
-            self._note("phase", phase=after.phase.value, epoch=after.epoch, reason=after.reason)
+            # The reason is the last failure; once members run again it is history.
+            over = after.phase.final or after.phase in (Phase.RESTARTING, Phase.STOPPING)
+            reason = after.reason if over else ""
+            self._note("phase", phase=after.phase.value, epoch=after.epoch, reason=reason)
 
     def _note(self, kind: str, **fields: JsonValue) -> None:
         # A full disk must not end a training that still works; the console still tells.
@@ -320,6 +320,18 @@ class _Loop:
         counters = self._body.bytes_by_node()
         if counters:
             self._note("nodes", bytes={name: [*pair] for name, pair in counters.items()})
+
+
+def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:
+    """What is told of a member when it changes."""
+    status = state.members[member]
+    return {
+        "state": status.state.value,
+        "epoch": state.epoch,
+        "attempt": status.attempt,
+        "exit_code": status.exit_code,
+        "reason": status.reason,
+    }
 
 
 def _policy(job: TrainingJob, gang: Gang) -> Policy:

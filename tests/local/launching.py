@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from waiting import until
+from support.waiting import until
 
 PYTHON = sys.executable
 
@@ -39,6 +39,9 @@ class Started:
     def log(self) -> list[str]:
         path = self.folder / "log"
         return path.read_text().splitlines() if path.exists() else []
+
+    def stderr(self) -> str:
+        return (self.folder / "stderr").read_text()
 
     def wait_for_log(self, text: str) -> str:
         """The text of the first log line that holds `text`, without time, stream and rank."""

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from launching import Launchers, Started, is_gone
-from waiting import until
+
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from launching import Launchers
-from waiting import until
+
+from support.waiting import until
 
 pytestmark = [
     pytest.mark.root,
@@ -54,6 +55,30 @@ def groups() -> Iterator[dict[str, Path]]:
                 os.kill(int(pid), signal.SIGKILL)
         until(lambda path=path: not (path / "cgroup.procs").read_text().strip(), "an empty group")
         path.rmdir()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder that holds no more than 16 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(folder)]
+    made = subprocess.run(command, capture_output=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no mounts here: {made.stderr.decode()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Leaves no byte free."""
+    path = folder / "fill"
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    return path
 
 
 def write(path: Path, text: str) -> None:
@@ -132,7 +157,7 @@ def test_going_over_the_memory_limit_is_said(launchers: Launchers, groups: dict[
         memory_bytes=64 << 20,
     )
     assert started.end() == 137
-    assert started.first("exit")["reason"] == "killed: over its memory limit of 64 MiB"
+    assert started.first("exit")["reason"] == "over its memory limit of 64 MiB"
     assert started.first("ready")["notes"] == []
 
 
@@ -140,3 +165,67 @@ def test_a_limit_that_nothing_enforces_is_said(launchers: Launchers) -> None:
     started = launchers.start(["true"], memory_bytes=1 << 20)
     assert started.end() == 0
     assert "not enforced" in started.first("ready")["notes"][0]
+
+
+def test_nothing_runs_while_the_disk_has_no_room_for_its_samples(
+    launchers: Launchers, small_disk: Path, tmp_path: Path
+) -> None:
+    samples = small_disk / "samples.jsonl"
+    samples.touch()
+    fill(small_disk)
+    ran = tmp_path / "ran"
+    started = launchers.start(["touch", str(ran)], sample_path=str(samples))
+    assert started.end() == 125
+    assert started.stderr() == f"mooring: sample file {samples}: No space left on device\n"
+    assert not ran.exists()
+
+
+def test_a_disk_that_fills_up_before_the_gate_opens_ends_the_member(
+    launchers: Launchers, small_disk: Path
+) -> None:
+    samples = small_disk / "samples.jsonl"
+    started = launchers.start(["sleep", "60"], sample_path=str(samples), gate="stdin")
+    until(lambda: samples.exists() and b'"ready"' in samples.read_bytes(), "the ready record")
+    fill(small_disk)
+    # What is left of the page that the ready record is in.
+    with samples.open("ab", buffering=0) as file:
+        file.write(b" " * (4096 - samples.stat().st_size % 4096))
+    started.open_gate()
+    assert started.end() == 125
+    assert "No space left on device" in started.stderr()
+
+
+def test_a_disk_that_fills_up_later_loses_lines_and_says_so(
+    launchers: Launchers, small_disk: Path
+) -> None:
+    program = "for i in range(1000): print('line', i, flush=True)"
+    log = small_disk / "log"
+    started = launchers.start([sys.executable, "-c", program], log_path=str(log))
+    assert started.end() == 0
+    whole, _, _ = log.read_text().rpartition("\n")
+    texts = [line.split(" ", 3)[3] for line in whole.splitlines()]
+    assert texts == [f"line {i}" for i in range(len(texts))]
+    assert 0 < len(texts) == 1000 - started.first("exit")["lost_log_lines"]
+
+
+def test_room_that_comes_back_is_used_on_a_line_of_its_own(
+    launchers: Launchers, small_disk: Path, tmp_path: Path
+) -> None:
+    """The disk fills up, is cleared, and the log goes on with what was lost in between."""
+    flood = "for i in range(1000): print('line', i, flush=True)\nprint('::mooring:: {}')\n"
+    wait = "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.01)\n"
+    go_on = tmp_path / "go-on"
+    filled = fill(small_disk)
+    filled.write_bytes(filled.read_bytes()[:8192])
+    log = small_disk / "log"
+    program = f"{flood}{wait.format(str(go_on))}print('after')"
+    started = launchers.start([sys.executable, "-c", program], log_path=str(log))
+    started.first("step")
+    assert log.stat().st_size == 8192
+    filled.unlink()
+    go_on.touch()
+    assert started.end() == 0
+    lines = log.read_text().splitlines()
+    lost = started.first("exit")["lost_log_lines"]
+    assert lines[-1].endswith(" out 0 after")
+    assert lines[-2].endswith(f" err 0 [mooring] {lost} lines lost: No space left on device")

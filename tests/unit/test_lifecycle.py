@@ -244,6 +244,11 @@ def test_without_roles_of_its_own_the_whole_gang_counts(roles: tuple[str, ...]) 
     [
         (3, "", "worker-1 exited with code 3"),
         (137, "", "worker-1 was killed by SIGKILL (exit code 137)"),
+        (
+            137,
+            "over its memory limit of 100 MiB",
+            "worker-1 was killed by SIGKILL (exit code 137): over its memory limit of 100 MiB",
+        ),
         (127, "no such command: trian", "worker-1 exited with code 127: no such command: trian"),
         (128, "", "worker-1 exited with code 128"),
         (255, "", "worker-1 exited with code 255"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mooring.model.cluster import format_cpus
 from mooring.model.member import Member
 from mooring.model.plan import NodeVerdict, Slot
+from mooring.model.resources import Resources
 
 NO_NODE_LARGE_ENOUGH = "no node is large enough"
 NOT_EVEN_EMPTY = "it would not fit even on an empty cluster"
@@ -31,10 +32,16 @@ def refusal(
         counts.update({reason_class(reason) for reason in verdict.reasons})
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     reasons = ", ".join(f"{count} {_of_several(name)}" for name, count in ranked)
-    head = f"0/{len(verdicts)} nodes can take {member.name} (needs {member.resources})"
+    head = f"0/{len(verdicts)} nodes can take {member.name} (needs {_needs(member)})"
     tail = f"{placed} of {size} members placed"
     sentence = f"{head}: {reasons}; {tail}" if reasons else f"{head}; {tail}"
     return f"{sentence}; {remark}" if remark else sentence
+
+
+def _needs(member: Member) -> str:
+    parts = [str(member.resources)] if member.resources != Resources() else []
+    parts += [f"port {port}" for port in sorted(set(member.ports.values()) - {0})]
+    return ", ".join(parts) or str(member.resources)
 
 
 def _of_several(reason: str) -> str:

@@ -17,6 +17,7 @@ from mooring.brain.trials import cannot_fit
 from mooring.brain.want import Want
 from mooring.model.cluster import Snapshot
 from mooring.model.member import Gang
+from mooring.model.plan import NodeVerdict
 
 
 def hopeless(
@@ -29,12 +30,18 @@ def hopeless(
     for want in dict.fromkeys(wants):
         verdicts = [answer.verdict for answer in board.ask(want)]
         if all(verdict.refused for verdict in verdicts):
-            too_small = any(
-                all(reason.startswith(INSUFFICIENT) for reason in verdict.reasons)
-                for verdict in verdicts
-            )
-            found[want] = explain.NO_NODE_LARGE_ENOUGH if too_small else ""
+            found[want] = _remark(verdicts)
     return found
+
+
+def _remark(verdicts: Sequence[NodeVerdict]) -> str:
+    """A node too small for it counts as that whatever else it objects to."""
+    too_small = [
+        any(reason.startswith(INSUFFICIENT) for reason in verdict.reasons) for verdict in verdicts
+    ]
+    if not any(too_small):
+        return ""
+    return explain.NO_NODE_LARGE_ENOUGH if all(too_small) else explain.NOT_EVEN_EMPTY
 
 
 def gang_never_fits(gang: Gang, recipe: Recipe, snapshot: Snapshot, wants: Sequence[Want]) -> bool:

@@ -10,5 +10,10 @@ from rich.console import Console
 _FILE_WIDTH = 180
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)

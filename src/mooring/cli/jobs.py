@@ -30,6 +30,9 @@ def init(framework: str, directory: Path, force: bool) -> None:
     from mooring import frameworks
     from mooring.model.errors import BadInput
 
+    if framework not in frameworks.names():
+        known = ", ".join(frameworks.names())
+        raise BadInput.at("moor init", "FRAMEWORK", repr(framework), f"one of {known}")
     files = frameworks.starter_files(framework)
     if not files:
         raise BadInput.at(
@@ -58,6 +61,7 @@ def init(framework: str, directory: Path, force: bool) -> None:
 def validate(job_files: tuple[Path, ...], overrides: tuple[str, ...]) -> int:
     """Check job files: every problem with its field, what was found, what is accepted."""
     from mooring import frameworks
+    from mooring.cli.console import counted
     from mooring.model.errors import BadInput
     from mooring.spec import load_job
 
@@ -72,7 +76,9 @@ def validate(job_files: tuple[Path, ...], overrides: tuple[str, ...]) -> int:
                 click.echo(f"{error.source}: {problem}", err=True)
             continue
         counts = ", ".join(f"{role.replicas} {name}" for name, role in job.spec.roles.items())
-        click.echo(f"{path}: ok: {job.spec.framework}, {counts} ({len(gang.members)} members)")
+        click.echo(
+            f"{path}: ok: {job.spec.framework}, {counts} ({counted(len(gang.members), 'member')})"
+        )
     return code
 
 

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mooring.cli.console import counted
 from mooring.model.cluster import format_cpus
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan
@@ -33,7 +34,8 @@ def plan_table(gang: Gang, plan: Plan) -> RenderableType:
     for member in plan.waiting:
         table.add_row(Text(member.name, style="bold"), str(members[member].resources), "waits")
     nodes = {placement.slot.node for placement in plan.placements}
-    head = f"{gang.job}: {len(plan.placements)} members on {len(nodes)} nodes, {gang.preset.value}"
+    placed = f"{counted(len(plan.placements), 'member')} on {counted(len(nodes), 'node')}"
+    head = f"{gang.job}: {placed}, {gang.preset.value}"
     notes = [Text(f"· {note}", style="dim") for note in plan.notes]
     if any(placement.slot.exclusive for placement in plan.placements):
         notes.append(Text("· * held exclusively", style="dim"))

@@ -7,6 +7,7 @@ so that its author sees every problem at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from mooring.frameworks.base import Framework, RoleFacts
 from mooring.frameworks.registry import find
@@ -21,7 +22,7 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
     framework = find(job.spec.framework, source)
     problems = list(_problems(job, framework))
     if problems:
-        raise BadInput(source, problems)
+        raise BadInput(source, [replace(each, line=job.line_of(each.path)) for each in problems])
     strategy = framework.strategy(job)
     facts = {role: _facts(framework, strategy, role) for role in job.spec.roles}
     members = [

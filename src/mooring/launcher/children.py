@@ -62,8 +62,8 @@ def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
             refused = path
     if refused is not None:
         raise LauncherError("command %s is not executable" % refused, NOT_EXECUTABLE)
-    where = "" if "/" in name else " in PATH (%s)" % env.get("PATH", os.defpath)
-    raise LauncherError("command %s not found%s" % (name, where), NOT_FOUND)
+    where = "" if "/" in name else " on PATH"
+    raise LauncherError("command '%s' not found%s" % (name, where), NOT_FOUND)
 
 
 def spawn(

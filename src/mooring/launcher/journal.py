@@ -1,13 +1,16 @@
 """The sample file: append-only JSON lines, each one write(2), so that a reader sees whole lines.
 
-A full disk loses lines, never the training: the next line that fits starts on a line of its own.
+A disk that fills up loses lines, never the training. A member that cannot even say that it is up
+is another matter: nobody would ever see it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
+
+from .append import AppendFile
+from .errors import LauncherError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +18,14 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Writes the records of one attempt of one member."""
+    """Writes the records of one attempt of one member; `trouble` is why the last is missing."""
 
     def __init__(self, path: str, epoch: int, attempt: int) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._path = path
+        self._file = AppendFile(path)
         self._epoch = epoch
         self._attempt = attempt
-        self._torn = False
+        self.trouble = ""
 
     def write(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
         record: dict[str, Any] = {
@@ -32,10 +36,11 @@ class Journal:
         }
         record.update(fields)
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-        if self._torn:
-            line = b"\n" + line
-        try:
-            written = os.write(self._fd, line)
-        except OSError:
-            return
-        self._torn = written < len(line)
+        _, why = self._file.append(line)
+        self.trouble = "sample file %s: %s" % (self._path, why) if why else ""
+
+    def insist(self, kind: str, fields: dict[str, Any]) -> None:
+        """Writes a record without which the member must not go on."""
+        self.write(kind, fields)
+        if self.trouble:
+            raise LauncherError(self.trouble)

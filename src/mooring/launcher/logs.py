@@ -6,8 +6,9 @@ carriage returns, more than the disk holds. None of it may stop or slow the trai
 
 from __future__ import annotations
 
-import os
 import time
+
+from .append import AppendFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,31 +21,39 @@ class LogFile:
     """Appends lines. Lines that do not fit on the disk are counted and owned up to later."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = AppendFile(path)
         self._second = -1
         self._prefix = b""
-        self._torn = False
-        self._lost = 0
         self._why = ""
+        self._unsaid = 0
+        #: All lines that are missing, wholly or in part.
+        self.lost = 0
 
     def write(self, stream: str, rank: int, lines: list[bytes]) -> None:
         if not lines:
             return
         head = b"%s %s %d " % (self._stamp(), stream.encode("ascii"), rank)
-        data = head + (b"\n" + head).join(lines) + b"\n"
-        if self._lost:
-            note = "err %d [mooring] %d lines lost: %s\n" % (rank, self._lost, self._why)
-            data = self._stamp() + b" " + note.encode("utf-8") + data
-        if self._torn:
-            data = b"\n" + data
-        try:
-            while data:
-                data = data[os.write(self._fd, data) :]
-                self._torn = bool(data)
-            self._lost = 0
-        except OSError as error:
-            self._lost += len(lines)
-            self._why = error.strerror or "write error"
+        self._append(rank, head + (b"\n" + head).join(lines) + b"\n")
+
+    def own_up(self) -> None:
+        """Says now, if there is room for it, what was lost since it was last said."""
+        if self._unsaid:
+            self._append(0, b"")
+
+    def _append(self, rank: int, data: bytes) -> None:
+        note = b""
+        if self._unsaid:
+            what = "1 line" if self._unsaid == 1 else "%d lines" % self._unsaid
+            text = "err %d [mooring] %s lost: %s\n" % (rank, what, self._why)
+            note = self._stamp() + b" " + text.encode("utf-8")
+        done, why = self._file.append(note + data)
+        if done >= len(note):
+            self._unsaid = 0
+        if why:
+            lost = data[max(0, done - len(note)) :].count(b"\n")
+            self._unsaid += lost
+            self.lost += lost
+            self._why = why
 
     def note(self, rank: int, text: str) -> None:
         """A line of the launcher's own, among the errors of the local process that it is about."""

@@ -37,10 +37,13 @@ def _run(path: str) -> int:
         journal = _journal(document)
         contract = Contract(document)
         if journal is None:
-            raise LauncherError("contract: sample_path %s cannot be written" % contract.sample_path)
+            raise LauncherError("contract: sample_path %s cannot be opened" % contract.sample_path)
         from .run import Member
 
-        return Member(contract, journal).run()
+        code = Member(contract, journal).run()
+        if journal.trouble:
+            _say("mooring: " + journal.trouble)
+        return code
     except LauncherError as error:
         return _give_up(journal, error.reason, error.exit_code)
     except Exception as error:

@@ -19,18 +19,16 @@ def stopped(why: str, codes: list[int], killed: bool) -> tuple[int, str]:
     return (TERMINATED if any(codes) else 0), reason
 
 
-def failed(code: int, rank: int | None, over_memory: bool, limit_bytes: int | None) -> str:
-    """`rank` is None where the member has one process and needs no telling apart."""
-    who = "" if rank is None else "local rank %d: " % rank
-    if code == KILLED and over_memory:
+def failed(rank: int | None, over_memory: bool, limit_bytes: int | None) -> str:
+    """What the exit code does not say by itself.
+
+    `rank` is None where the member has one process and needs no telling apart.
+    """
+    if over_memory:
         limit = "" if limit_bytes is None else " of " + size(limit_bytes)
-        return "%skilled: over its memory limit%s" % (who, limit)
-    if code > 128:
-        try:
-            return "%skilled by %s" % (who, signal.Signals(code - 128).name)
-        except ValueError:
-            pass
-    return "%sexit code %d" % (who, code)
+        what = "over its memory limit" + limit
+        return what if rank is None else "local rank %d: %s" % (rank, what)
+    return "" if rank is None else "local rank %d failed" % rank
 
 
 def size(count: int) -> str:

@@ -19,6 +19,8 @@ from .steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .agent import RankAgent
     from .contract import Contract
     from .journal import Journal
@@ -93,7 +95,7 @@ class Member:
         self._addresses = self._resolve_peers()
         if contract.agent_port is not None:
             self._open_agent(env)
-        self._journal.write(
+        self._journal.insist(
             "ready",
             {
                 "pid": os.getpid(),
@@ -185,7 +187,7 @@ class Member:
                 self._locals.append(child)
                 self._read(child.out, rank, "out")
                 self._read(child.err, rank, "err")
-        self._journal.write("running", {"pids": [child.pid for child in self._locals]})
+        self._journal.insist("running", {"pids": [child.pid for child in self._locals]})
 
     def _read(self, fd: int, rank: int, stream: str) -> None:
         def deliver(lines: list[bytes]) -> None:
@@ -325,15 +327,19 @@ class Member:
         self._take_sample()
         codes = [outcome.KILLED if child.code is None else child.code for child in self._locals]
         code, reason = self._outcome(codes)
-        self._journal.write("exit", {"code": code, "reason": reason, "codes": codes})
+        fields: dict[str, Any] = {"code": code, "reason": reason, "codes": codes}
+        self._log.own_up()
+        if self._log.lost:
+            fields["lost_log_lines"] = self._log.lost
+        self._journal.write("exit", fields)
         return code
 
     def _outcome(self, codes: list[int]) -> tuple[int, str]:
         if self._failed is not None:
             rank, code = self._failed
             told_apart = rank if len(codes) > 1 else None
-            limit_bytes = self._budget.memory_bytes
-            return code, outcome.failed(code, told_apart, self._over_memory(), limit_bytes)
+            over_memory = code == outcome.KILLED and self._over_memory()
+            return code, outcome.failed(told_apart, over_memory, self._budget.memory_bytes)
         if self._stop_reason is not None:
             return outcome.stopped(self._stop_reason, codes, self._killed)
         return 0, ""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 MARK = b"::mooring:: "
+_MARK = MARK.decode("ascii")
+_SPACE = re.compile("[ \t]*")
+_DECODE = json.JSONDecoder().raw_decode
 LINES_PER_SECOND = 5
 # A pattern of the user's can take exponential time on a line that nearly matches.
 _SEARCHED_CHARACTERS = 4096
@@ -58,6 +61,7 @@ class Steps:
         self._pending: dict[int, _Pending] = {}
         self._last_step: dict[int, int] = {}
         self._due: dict[int, float] = {}
+        self._with_loss: set[int] = set()
         self.gave_up = False
 
     def take(self, rank: int, lines: list[bytes]) -> list[bytes]:
@@ -73,38 +77,47 @@ class Steps:
         now = time.monotonic()
         waiting = []
         for rank in list(self._pending):
-            due = self._due.get(rank, 0.0)
+            due = self._due[rank]
             if all_of_it or due <= now:
-                pending = self._pending.pop(rank)
-                self._write(pending.fields(rank), pending.t)
-                self._due[rank] = now + self._interval_s
+                self._write_pending(rank, now)
             else:
                 waiting.append(due)
         return min(waiting) if waiting else None
 
     def _sdk(self, rank: int, line: bytes) -> list[bytes]:
-        before, mark, after = line.partition(MARK)
-        if not mark:
+        """Takes out every mark, with its report; what stood around one are lines of their own.
+
+        Where several processes share a pipe (mpirun merges those of its ranks), a report may
+        follow half a line of another one.
+        """
+        if MARK not in line:
             return [line]
-        try:
-            fields = json.loads(after.decode("utf-8"))
-        except ValueError:
-            return [line]
-        if not isinstance(fields, dict):
-            return [line]
-        report = Report(
-            _whole(fields.get("step")),
-            _whole(fields.get("examples")),
-            _real(fields.get("loss")),
-            _whole(fields.get("total")),
-        )
-        self._add(rank, report)
-        # A print without a newline may stand before the mark.
-        return [before] if before else []
+        text = line.decode("utf-8")
+        kept = []
+        begin = at = 0
+        while True:
+            mark = text.find(_MARK, at)
+            if mark < 0:
+                break
+            fields, at = _document(text, mark + len(_MARK))
+            if fields is None:
+                continue
+            kept.append(text[begin:mark])
+            begin = at
+            report = Report(
+                _whole(fields.get("step")),
+                _whole(fields.get("examples")),
+                _real(fields.get("loss")),
+                _whole(fields.get("total")),
+            )
+            self._add(rank, report)
+        kept.append(text[begin:])
+        return [piece.encode("utf-8") for piece in kept if piece.strip()]
 
     def _search(self, rank: int, lines: list[bytes]) -> None:
         assert self._pattern is not None
         names = self._pattern.groupindex
+        reports = []
         try:
             with _Patience(_PATIENCE_S):
                 for line in lines:
@@ -118,10 +131,13 @@ class Steps:
                         _real(found.get("loss")),
                         _whole(found.get("total")),
                     )
-                    self._add(rank, report)
+                    reports.append(report)
         except _TooSlow:
             self._pattern = None
             self.gave_up = True
+        # Outside, because the alarm could cut off what writes.
+        for report in reports:
+            self._add(rank, report)
 
     def _add(self, rank: int, report: Report) -> None:
         if report.examples is None and self._examples_per_step is not None:
@@ -138,6 +154,17 @@ class Steps:
         if pending is None:
             pending = self._pending[rank] = _Pending()
         pending.add(report)
+        # The first values are what later ones are compared with: they are not summed up.
+        first_loss = report.loss is not None and rank not in self._with_loss
+        if first_loss:
+            self._with_loss.add(rank)
+        if first_loss or rank not in self._due:
+            self._write_pending(rank, time.monotonic())
+
+    def _write_pending(self, rank: int, now: float) -> None:
+        pending = self._pending.pop(rank)
+        self._write(pending.fields(rank), pending.t)
+        self._due[rank] = now + self._interval_s
 
 
 class _Pending:
@@ -194,6 +221,16 @@ class _Patience:
         if self._armed:
             self._armed = False
             raise _TooSlow
+
+
+def _document(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
+    """The JSON object at this place, and where it ends; None if there is none."""
+    space = _SPACE.match(text, at)
+    try:
+        fields, end = _DECODE(text, space.end() if space else at)
+    except (ValueError, RecursionError):
+        return None, at
+    return (fields, end) if isinstance(fields, dict) else (None, at)
 
 
 def _whole(value: Any) -> int | None:

@@ -92,7 +92,7 @@ def process_is(pid: int, started_s: float) -> bool:
     try:
         process = psutil.Process(pid)
         return (
-            abs(process.create_time() - started_s) < 1.0
+            abs(process.create_time() - started_s) < 2.0
             and process.status() != psutil.STATUS_ZOMBIE
         )
     except psutil.Error:
@@ -114,7 +114,9 @@ def create_run(
         else:
             root = directory.absolute()
             if root.exists() and (not root.is_dir() or any(root.iterdir())):
-                raise BadInput.at("-o", str(directory), "something there", "a new or empty folder")
+                raise BadInput.at(
+                    "moor run -o", str(directory), "something there", "a new or empty folder"
+                )
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
             index.symlink_to(root)
         for folder in ("logs", "samples", "members"):
@@ -166,7 +168,9 @@ def find_run(name: str) -> RunRecord:
     if os.sep in name or name in (".", ".."):
         run = open_run(Path(name))
         if run is None:
-            raise BadInput.at("RUN", name, "no run directory", "a folder that `moor run` made")
+            raise BadInput.at(
+                "moor", f"RUN {name}", "no run directory", "a folder that `moor run` made"
+            )
         return run
     runs = list_runs()
     if name == "last" and runs:
@@ -179,6 +183,7 @@ def find_run(name: str) -> RunRecord:
             return candidates[0]
     if begins:
         ids = ", ".join(run.info.id for run in begins[-5:])
-        raise BadInput.at("RUN", repr(name), "the beginning of several runs", f"one of {ids}")
+        found = f"{name!r}, with which several runs begin"
+        raise BadInput.at("moor", "RUN", found, f"one of {ids}")
     known = ", ".join(run.info.id for run in runs[-5:]) or "none yet: start one with `moor run`"
-    raise BadInput.at("RUN", repr(name), "no such run", f"a run, a path or `last` ({known})")
+    raise BadInput.at("moor", "RUN", repr(name), f"a run, a path or `last` ({known})")

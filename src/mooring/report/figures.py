@@ -114,7 +114,7 @@ def figures(view: RunView) -> Report:
         started_s=view.started_s,
         wall_s=_wall_s(view),
         restarts=view.epoch,
-        steps=max((_steps(member) for member in reporters), default=0),
+        steps=max((member.done_steps for member in reporters), default=0),
         examples=sum(member.examples for member in members),
         examples_per_s=_examples_per_s(reporters),
         first_loss=losses[0].first_loss if losses else None,
@@ -131,15 +131,12 @@ def figures(view: RunView) -> Report:
     )
 
 
-def _steps(member: MemberView) -> int:
-    return max(member.steps, member.last_step or 0)
-
-
 def _wall_s(view: RunView) -> float | None:
     if view.started_s is None:
         return None
-    times = [m.last_report_s for m in view.members.values() if m.last_report_s is not None]
-    ended_s = view.ended_s or max(times, default=view.started_s)
+    times = [time for m in view.members.values() for time in (m.last_report_s, m.sampled_until_s)]
+    last_s = max((time for time in times if time is not None), default=view.started_s)
+    ended_s = view.ended_s or last_s
     return ended_s - view.started_s
 
 
@@ -180,7 +177,7 @@ def _member(member: MemberView) -> MemberFigures:
         exit_code=member.exit_code,
         reason=member.reason,
         restarts=member.attempt,
-        steps=_steps(member),
+        steps=member.done_steps,
         examples=member.examples,
         examples_per_s=_rate(member),
         cpu_s=totals.get("cpu_s", 0.0),

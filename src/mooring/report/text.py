@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.model.status import MemberState, Phase
-from mooring.report.figures import Report
+from mooring.report.figures import MemberFigures, Report
 from mooring.report.view import MemberView, RunView
 
 _STATE_STYLE = {
@@ -105,9 +105,7 @@ def _live_row(member: MemberView) -> list[RenderableType]:
         member.node,
         member.cpus + ("*" if member.exclusive else ""),
         Text(member.state.value, style=_STATE_STYLE[member.state]),
-        number(member.last_step if member.last_step is not None else member.steps)
-        if member.steps
-        else "–",
+        number(member.done_steps) if member.steps else "–",
         number(member.example_rate.rate) if alive else "–",
         number(100 * cpu) if cpu is not None and alive else "–",
         f"{size(rx)}/s" if rx is not None and alive else "–",
@@ -143,7 +141,8 @@ def _summary(figures: Report) -> str:
     if figures.first_loss is not None and figures.last_loss is not None:
         said.append(f"loss {figures.first_loss:.4f} → {figures.last_loss:.4f}")
     if figures.restarts:
-        said.append(f"{figures.restarts} restarts of the gang")
+        times = "once" if figures.restarts == 1 else f"{figures.restarts} times"
+        said.append(f"the gang restarted {times}")
     return ", ".join(said)
 
 
@@ -167,11 +166,17 @@ def _members(figures: Report) -> Table:
             size(member.received_bytes),
             size(member.sent_bytes),
             size(member.peak_memory_bytes),
-            Text(f"{code} {member.state}", style="bold red" if bad else ""),
+            Text(f"{code} {member.state}{_restarted(member)}", style="bold red" if bad else ""),
         )
     if len(figures.members) > _MOST_ROWS:
         table.add_row(f"… and {len(figures.members) - _MOST_ROWS} more (see -o json)")
     return table
+
+
+def _restarted(member: MemberFigures) -> str:
+    if not member.restarts:
+        return ""
+    return ", restarted" + (f" {member.restarts}×" if member.restarts > 1 else "")
 
 
 def _servers(figures: Report) -> Table:

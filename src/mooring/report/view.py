@@ -53,7 +53,7 @@ class MemberView:
     attempt: int = 0
     exit_code: int | None = None
     reason: str = ""
-    steps: int = 0
+    steps_by_rank: dict[int, int] = field(default_factory=dict)
     last_step: int | None = None
     total_steps: int | None = None
     examples: int = 0
@@ -81,6 +81,16 @@ class MemberView:
     _sampled: tuple[int, int] = (0, 0)
 
     @property
+    def steps(self) -> int:
+        """Reports of the local process that is furthest: ranks step together."""
+        return max(self.steps_by_rank.values(), default=0)
+
+    @property
+    def done_steps(self) -> int:
+        """As the member counts them itself, or as many as it reported."""
+        return self.last_step if self.last_step is not None else self.steps
+
+    @property
     def cpu_span_s(self) -> float | None:
         """Seconds between the start of its processes and the last sample."""
         if self.running_s is None or self.sampled_until_s is None:
@@ -101,9 +111,12 @@ class MemberView:
             self._step(line, at_s)
         elif kind == "sample":
             self._sample(line, at_s)
+        elif kind == "exit" and (lost := _int(line.get("lost_log_lines"))):
+            self.notes = (*self.notes, f"{lost} lines of its log were lost: the disk was full")
 
     def _step(self, line: Line, at_s: float) -> None:
-        self.steps += _int(line.get("n")) or 1
+        rank = _int(line.get("r")) or 0
+        self.steps_by_rank[rank] = self.steps_by_rank.get(rank, 0) + (_int(line.get("n")) or 1)
         step = _int(line.get("step"))
         self.last_step = step if step is not None else self.last_step
         self.total_steps = _int(line.get("total")) or self.total_steps
@@ -167,6 +180,7 @@ class RunView:
         self.notes: tuple[str, ...] = ()
         self.preset = ""
         self.server_roles: tuple[str, ...] = ()
+        self.total_steps: int | None = None
         self.epoch = 0
         self.started_s: float | None = None
         self.ended_s: float | None = None
@@ -186,6 +200,9 @@ class RunView:
             while lines := tail.read():
                 for line in lines:
                     member.apply(line)
+            if self.phase.final and member.state.alive:
+                # The run was killed and could not write how its members ended.
+                member.state = MemberState.ENDED
 
     @property
     def lost(self) -> bool:
@@ -202,13 +219,13 @@ class RunView:
     def progress(self) -> tuple[int, int] | None:
         """(steps done, steps in all) of the member that is furthest, if it says."""
         known = [
-            (m.last_step if m.last_step is not None else m.steps, m.total_steps)
-            for m in self.members.values()
-            if m.total_steps
+            (member.done_steps, member.total_steps or self.total_steps)
+            for member in self.members.values()
+            if member.steps and (member.total_steps or self.total_steps)
         ]
         if not known:
             return None
-        done, total = max(known)
+        done, total = max(known, key=lambda pair: pair[0])
         return done, total or 0
 
     def _read_plan(self) -> None:
@@ -256,6 +273,7 @@ class RunView:
             member.reason = str(line.get("reason") or "")
         elif kind == "body":
             self.enforces = str(line.get("enforces") or "")
+            self.total_steps = _int(line.get("total_steps"))
             nodes = line.get("nodes")
             if isinstance(nodes, dict):
                 self.node_nic_mbps = {name: _int(mbps) for name, mbps in nodes.items()}

@@ -5,10 +5,10 @@ Names are bounded so that `job-role-index`, the host name of a member, is one DN
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from mooring.model.member import Pinning
 from mooring.spec.base import Rejection, SpecModel, one_of, rejected
@@ -63,7 +63,8 @@ class JobSpec(SpecModel):
     )
     image: FilledText | None = Field(
         None,
-        description="The container image, where members run in containers.",
+        description="The container image, where members run in containers; members on this machine "
+        "run as processes and do not use it.",
         examples=["registry.example/train:1"],
     )
     command: Command | None = Field(
@@ -122,11 +123,15 @@ class JobSpec(SpecModel):
     )
     priority: Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)] = Field(
         0,
-        description="Which job goes first where several wait: the higher number.",
+        description="Which job goes first where several wait on a shared cluster: the higher "
+        "number. On one machine it has no effect.",
         examples=[100],
     )
     pool: Label | None = Field(
-        None, description="The pool whose share the job uses on a shared cluster.", examples=["ads"]
+        None,
+        description="The pool whose share the job uses on a shared cluster; without effect on one "
+        "machine.",
+        examples=["ads"],
     )
     success_policy: SuccessPolicy | None = Field(
         None,
@@ -210,6 +215,15 @@ class JobSpec(SpecModel):
                 )
 
 
+class _Lines(dict[tuple[str | int, ...], int]):
+    """Equal to any other: two jobs are the same wherever they were written."""
+
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Lines)
+
+
 class TrainingJob(SpecModel):
     """A whole job file."""
 
@@ -229,6 +243,19 @@ class TrainingJob(SpecModel):
         description="What is to run, and how.",
         examples=[{"framework": "indexed", "command": ["true"], "roles": {"worker": {}}}],
     )
+
+    _lines: _Lines = PrivateAttr(default_factory=lambda: _Lines())
+
+    def remember_lines(self, lines: Mapping[tuple[str | int, ...], int]) -> None:
+        """Where each field stands in the file, for errors that are found later than parsing."""
+        self._lines.update(lines)
+
+    def line_of(self, path: str) -> int | None:
+        """The line of a field such as `spec.roles.ps`, or of the nearest field around it."""
+        parts: tuple[str | int, ...] = tuple(path.split("."))
+        while parts and parts not in self._lines:
+            parts = parts[:-1]
+        return self._lines.get(parts) if len(parts) > 1 else None
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """The job as it would stand in a file; with `defaults`, also what was not written."""

@@ -40,7 +40,9 @@ def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> Training
         if problems:
             raise BadInput(source, problems)
         _use_text_where_wanted(document.data, sets)
-    return _validate(TrainingJob, document, source, sets)
+    job = _validate(TrainingJob, document, source, sets)
+    job.remember_lines(document.lines)
+    return job
 
 
 def load_cluster(path: Path) -> tuple[Node, ...]:

@@ -79,7 +79,8 @@ class FailurePolicy(SpecModel):
     max_restarts: Annotated[Whole, Field(ge=0, le=1_000_000)] = Field(
         3,
         alias="maxRestarts",
-        description="How many restarts a job may have, in all, before it fails.",
+        description="How many restarts each member, and apart from that the whole gang, may have "
+        "before the job fails.",
         examples=[3],
     )
     backoff: Backoff = Field(

@@ -180,6 +180,53 @@ def test_a_fixed_port_is_taken_once_a_node() -> None:
     assert refused(job, nodes(1)).verdicts[0].reasons == ("port in use (2222)",)
 
 
+@pytest.mark.parametrize(
+    ("ports", "cpu", "needs"),
+    [
+        ({"main": 2222}, 0, "port 2222"),
+        ({"main": 2222, "other": 0}, 1, "1 cpu, port 2222"),
+        ({"main": 90, "other": 80}, 1, "1 cpu, port 80, port 90"),
+        ({"main": 2222, "same": 2222}, 1, "1 cpu, port 2222"),
+    ],
+)
+def test_fixed_ports_are_among_the_needs(ports: dict[str, int], cpu: int, needs: str) -> None:
+    use = {"n0": NodeUse(ports=frozenset({80, 2222}))}
+    refusal = refused(gang("pack", members("worker", 1, cpu, ports=ports)), nodes(1), use)
+    assert refusal.sentence == (
+        f"0/1 nodes can take worker-0 (needs {needs}): 1 port in use; 0 of 1 members placed"
+    )
+
+
+SMALL = node("small", 4)
+LARGE_TAINTED = node("large", 32, taints=(Taint("maintenance"),))
+SMALL_TAINTED = node("tainted", 4, taints=(Taint("maintenance"),))
+LARGE_ELSEWHERE = node("elsewhere", 32, memory_bytes=GIB)
+TOO_SMALL, NEVER = "no node is large enough", "it would not fit even on an empty cluster"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "more", "remark"),
+    [
+        ((SMALL,), {}, TOO_SMALL),
+        ((SMALL, SMALL_TAINTED), {}, TOO_SMALL),
+        ((SMALL, SMALL_TAINTED), {"node_selector": {"disk": "fast"}}, TOO_SMALL),
+        ((SMALL, LARGE_ELSEWHERE), {}, TOO_SMALL),
+        ((SMALL, LARGE_TAINTED), {}, NEVER),
+        ((LARGE_TAINTED,), {}, ""),
+        ((LARGE_TAINTED,), {"pinning": EXCLUSIVE}, ""),
+        ((SMALL, node("n1", 32)), {"node_selector": {"disk": "fast"}}, NEVER),
+    ],
+)
+def test_too_small_is_said_only_if_every_node_is(
+    cluster: tuple[Node, ...], more: dict[str, object], remark: str
+) -> None:
+    # wants 8 cpu and 2Gi; the use of a node by others has no say in its size
+    job = gang("spread", members("worker", 1, 8, memory_gib=2, **more))
+    use = {each.name: NodeUse(Resources(4000)) for each in cluster}
+    sentence = refused(job, cluster, use).sentence
+    assert sentence.partition("0 of 1 members placed")[2].removeprefix("; ") == remark
+
+
 def test_the_member_that_can_never_fit_is_named() -> None:
     job = gang("spread", members("ps", 9, 1), members("worker", 1, 9))
     refusal = refused(job, nodes(1, 8))

@@ -74,25 +74,92 @@ def test_lines_carry_time_stream_and_rank(tmp_path: Path) -> None:
     assert all(len(line.split(" ")[0]) == len("2026-01-01T00:00:00.000000Z") for line in lines)
 
 
+class Disk:
+    """Takes `room` more bytes and is full then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+        self.room = room
+        self._write = os.write
+        monkeypatch.setattr(os, "write", self)
+
+    def __call__(self, fd: int, data: bytes) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        size = self._write(fd, data[: self.room])
+        self.room -= size
+        return size
+
+
+#: `2026-01-01T00:00:00.000000Z out 0 ` and the newline.
+HEAD_BYTES = 35
+
+
+def texts(path: Path) -> list[str]:
+    return [line.partition("Z ")[2] for line in path.read_text().splitlines()]
+
+
 def test_lost_lines_are_owned_up_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = LogFile(str(tmp_path / "log"))
-    real = os.write
-    room = [10]
-
-    def full(fd: int, data: bytes) -> int:
-        if room[0] == 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        size = min(room[0], len(data))
-        room[0] -= size
-        return real(fd, data[:size])
-
-    monkeypatch.setattr(os, "write", full)
+    disk = Disk(monkeypatch, 10)
     log.write("out", 0, [b"torn"])
     log.write("out", 0, [b"lost", b"lost too"])
-    room[0] = 10_000
+    disk.room = 10_000
     log.write("out", 0, [b"kept"])
     lines = (tmp_path / "log").read_text().splitlines()
     assert len(lines[0]) == 10
     assert lines[1].endswith("err 0 [mooring] 3 lines lost: No space left on device")
     assert lines[2].endswith("out 0 kept")
     assert len(lines) == 3
+    assert log.lost == 3
+
+
+@pytest.mark.parametrize(
+    ("room", "written", "lost"),
+    [
+        (0, [], 3),
+        (HEAD_BYTES + 3, ["out 0 one"], 2),
+        (HEAD_BYTES + 3 + HEAD_BYTES, ["out 0 one", "out 0 t"], 2),
+        (HEAD_BYTES + 3 + HEAD_BYTES + 3, ["out 0 one", "out 0 two"], 1),
+        (1000, ["out 0 one", "out 0 two", "out 0 six"], 0),
+    ],
+)
+def test_only_what_did_not_fit_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, written: list[str], lost: int
+) -> None:
+    log = LogFile(str(tmp_path / "log"))
+    disk = Disk(monkeypatch, room)
+    log.write("out", 0, [b"one", b"two", b"six"])
+    assert log.lost == lost
+    assert texts(tmp_path / "log") == written
+    disk.room = 1000
+    log.own_up()
+    log.own_up()
+    counted = f"{lost} line{'' if lost == 1 else 's'}"
+    note = [f"err 0 [mooring] {counted} lost: No space left on device"] if lost else []
+    assert texts(tmp_path / "log") == written + note
+
+
+def test_what_was_owned_up_to_is_not_said_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogFile(str(tmp_path / "log"))
+    disk = Disk(monkeypatch, 0)
+    log.write("out", 0, [b"one", b"two"])
+    note = "err 0 [mooring] 2 lines lost: No space left on device"
+    disk.room = len("2026-01-01T00:00:00.000000Z ") + len(note) + 1
+    log.write("out", 0, [b"six"])
+    assert texts(tmp_path / "log") == [note]
+    disk.room = 1000
+    log.own_up()
+    assert texts(tmp_path / "log")[1].startswith("err 0 [mooring] 1 line lost")
+    assert log.lost == 3
+
+
+def test_a_line_that_an_earlier_attempt_tore_is_closed_off(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"torn")
+    LogFile(str(path)).write("out", 0, [b"whole"])
+    LogFile(str(path)).write("out", 0, [b"whole"])
+    first, *others = path.read_text().splitlines()
+    assert first == "torn"
+    assert [line.partition("Z ")[2] for line in others] == ["out 0 whole"] * 2

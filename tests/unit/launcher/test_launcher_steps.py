@@ -41,13 +41,35 @@ def test_sdk_lines_are_taken_out_of_the_log() -> None:
     ]
 
 
-def test_text_before_the_mark_stays() -> None:
+@pytest.mark.parametrize(
+    ("line", "kept", "steps"),
+    [
+        ('no newline::mooring:: {"step": 1}', ["no newline"], [1]),
+        ('::mooring:: {"step": 1}and on', ["and on"], [1]),
+        ('half ::mooring:: {"step": 1} rest', ["half ", " rest"], [1]),
+        ('::mooring:: {"step": 1}::mooring:: {"step": 2}', [], [1, 2]),
+        ('a::mooring:: {"step": 1}b::mooring:: {"step": 2}c', ["a", "b", "c"], [1, 2]),
+        ('::mooring:: {"st::mooring:: {"step": 2}', ['::mooring:: {"st'], [2]),
+        ('é::mooring:: {"step": 1, "note": "::mooring:: {}"}ü', ["é", "ü"], [1]),
+        ('::mooring::  {"step": 1} \t', [], [1]),
+    ],
+)
+def test_marks_count_wherever_they_stand(line: str, kept: list[str], steps: list[int]) -> None:
     written = Written()
-    assert written.take('no newline::mooring:: {"step": 1}') == ["no newline"]
-    assert written.all()[0]["step"] == 1
+    assert written.take(line) == kept
+    assert [found["step"] for found in written.all()] == steps
 
 
-@pytest.mark.parametrize("line", ["::mooring:: not json", "::mooring:: [1]", "::mooring::"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "::mooring:: not json",
+        "::mooring:: [1]",
+        "::mooring::",
+        "::mooring:: 1 ::mooring:: 2",
+        "::mooring:: " + '{"step":[' * 5000,
+    ],
+)
 def test_what_only_looks_like_a_report_stays_in_the_log(line: str) -> None:
     written = Written()
     assert written.take(line) == [line]
@@ -95,6 +117,30 @@ def test_examples_follow_from_the_steps() -> None:
     written = Written(r"step (?P<step>\d+)", per_step=8)
     written.take("step 100", "step 200", "step 300", "step 50")
     assert sum(line["examples"] for line in written.all()) == 8 * (1 + 100 + 100 + 1)
+
+
+def test_the_first_report_of_each_rank_is_written_by_itself() -> None:
+    written = Written(ranks=2)
+    reports = [f'::mooring:: {{"step": {step}, "loss": {9 - step}}}' for step in (1, 2, 3)]
+    for rank in (0, 1):
+        written.take(*reports, rank=rank)
+    assert [(line["r"], line["loss"], line["n"]) for line in written.all()] == [
+        (0, 8.0, 1),
+        (1, 8.0, 1),
+        (0, 6.0, 2),
+        (1, 6.0, 2),
+    ]
+
+
+def test_so_is_the_first_loss_where_it_comes_later() -> None:
+    written = Written()
+    written.take('::mooring:: {"step": 1}', '::mooring:: {"step": 2}')
+    written.take('::mooring:: {"step": 3, "loss": 5}', '::mooring:: {"step": 4, "loss": 4}')
+    assert [(line["step"], line["loss"], line["n"]) for line in written.all()] == [
+        (1, None, 1),
+        (3, 5.0, 2),
+        (4, 4.0, 1),
+    ]
 
 
 def test_reports_in_a_burst_become_one_line_with_sums() -> None:

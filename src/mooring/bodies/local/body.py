@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mooring.bodies.base import Order
-from mooring.bodies.local import cgroups, processes
+from mooring.bodies.local import cgroups, owners, processes
 from mooring.bodies.local.contract import Settings, Surroundings, write_contract
 from mooring.bodies.local.nodes import LocalNodes
 from mooring.bodies.local.pack import build_launcher
@@ -66,6 +66,7 @@ class LocalBody:
         self._hosts_file: Path | None = None
         self._slots: dict[MemberId, tuple[str, str]] = {}
         self._shared_cpus = SharedCpus(run.info.id, self._groups)
+        self._devices_are_given = False
         self._closed = False
 
     @property
@@ -80,13 +81,15 @@ class LocalBody:
 
     def prepare(self, gang: Gang, plan: Plan, epoch: int) -> Mapping[MemberId, Address]:
         try:
+            owners.claim(self._run.info.token)
             if not self._run.launcher_file.exists():
                 build_launcher(self._run.launcher_file)
+            self._devices_are_given = any(member.resources.gpus for member in gang.members)
             self._nodes.make()
             self._nodes.release_ports()
             self._addresses = self._nodes.addresses(gang.members)
         except OSError as error:
-            raise RunFailed(f"cannot prepare the run: {error}") from error
+            raise RunFailed(f"cannot prepare {self._run.root}: {error.strerror}") from error
         return self._addresses
 
     def start(self, orders: Sequence[Order]) -> None:
@@ -155,6 +158,7 @@ class LocalBody:
         if self._groups is not None:
             self._groups.close()
         self._nodes.close()
+        owners.release(self._run.info.token)
         # What this run held is free now: the time of the lock tells the others to look again.
         with suppress(OSError), exclusive(plan_lock()):
             pass
@@ -217,6 +221,7 @@ class LocalBody:
             self._hosts_file,
             {id_: address for id_, address in self._addresses.items() if id_ in self._slots},
             self._rank_token,
+            self._devices_are_given,
         )
         order = replace(order, launch=launch)
         contract = write_contract(self._run, self._settings, order, around)
@@ -237,6 +242,8 @@ class LocalBody:
         environment = {**os.environ, **order.launch.env}
         environment[processes.RUN_VARIABLE] = self._run.info.id
         environment[processes.MEMBER_VARIABLE] = order.member.name
+        info = self._run.info
+        environment[owners.OWNER_VARIABLE] = owners.name_of(info.pid, info.pid_started_s)
         if order.launch.serves_ranks or "MOORING_RANK_HOSTS" in order.launch.env:
             # Also where ranks are served: Open MPI's daemon checks that the program exists.
             folder = self._run.root / "bin"

@@ -1,7 +1,8 @@
 """Removing what killed runs left: by the marks that every part of a run carries.
 
 Processes carry the run's id in their environment; namespaces, bridges and control groups carry
-its token in their names. What belongs to a run whose `moor` process is alive is never touched.
+its token in their names. What belongs to a run whose `moor` process is alive is never touched,
+whoever started it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import suppress
 
 import psutil
 
-from mooring.bodies.local import cgroups, netns, processes
+from mooring.bodies.local import cgroups, netns, owners, processes
 from mooring.model.status import Phase
 from mooring.record import Journal, RunRecord, list_runs, read_lines, runs_dir
 
@@ -30,6 +31,7 @@ def clean_run(run: RunRecord) -> list[str]:
     if run.info.token in netns.left_tokens():
         netns.remove(run.info.token)
         removed.append(f"the namespaces and bridge of {run.info.id}")
+    owners.release(run.info.token)
     _write_end(run)
     return removed
 
@@ -37,18 +39,18 @@ def clean_run(run: RunRecord) -> list[str]:
 def clean_machine(*, dry_run: bool) -> list[str]:
     """Everything that dead runs left, also runs whose directory has been deleted."""
     runs = list_runs()
-    alive_tokens = {run.info.token for run in runs if run.alive()}
-    alive_ids = {run.info.id for run in runs if run.alive()}
+    alive_tokens = {run.info.token for run in runs if run.alive()} | owners.living_tokens()
     removed = []
     by_run: dict[str, list[psutil.Process]] = {}
     for process in processes.marked_processes(None):
         with suppress(psutil.Error):
-            by_run.setdefault(process.environ()[processes.RUN_VARIABLE], []).append(process)
+            environment = process.environ()
+            if not owners.is_alive(environment.get(owners.OWNER_VARIABLE, "")):
+                by_run.setdefault(environment[processes.RUN_VARIABLE], []).append(process)
     for run_id, left in by_run.items():
-        if run_id not in alive_ids:
-            removed.append(f"{len(left)} processes of {run_id}")
-            if not dry_run:
-                processes.kill_marked(run_id)
+        removed.append(f"{len(left)} processes of {run_id}")
+        if not dry_run:
+            processes.kill_marked(run_id)
     for token, groups in cgroups.left_tokens().items():
         if token not in alive_tokens:
             removed.append(f"control groups {cgroups.PREFIX}{token}")
@@ -59,6 +61,8 @@ def clean_machine(*, dry_run: bool) -> list[str]:
         if not dry_run:
             netns.remove(token)
     if not dry_run:
+        for token in owners.dead_tokens():
+            owners.release(token)
         for run in runs:
             if not run.alive():
                 _write_end(run)

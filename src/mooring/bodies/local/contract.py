@@ -44,6 +44,7 @@ class Surroundings:
     hosts_file: Path | None
     addresses: Mapping[MemberId, Address]
     rank_token: str
+    devices_are_given: bool
 
 
 def write_contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Path:
@@ -94,7 +95,8 @@ def _document(
         "cells": list(slot.cells) if pinned else [],
         "cpu_millis": member.resources.cpu_millis or None,
         "memory_bytes": member.resources.memory_bytes or None,
-        "gpus": list(slot.gpus) if member.resources.gpus else None,
+        # In a job that asks for devices, who asks for none sees none; otherwise all are as found.
+        "gpus": list(slot.gpus) if around.devices_are_given else None,
         "threads": settings.threads or "auto",
         "peers": [
             {"member": peer.name, "host": address.host, "ports": list(address.ports.values())}

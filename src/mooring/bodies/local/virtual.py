@@ -27,7 +27,7 @@ def cut(machine: Node, count: int, nic_mbps: int | None, free_cpu_millis: int) -
     With more nodes than CPUs the nodes share CPUs, and no member can hold one exclusively.
     """
     if not 1 <= count <= MOST_NODES:
-        raise BadInput.at("--nodes", "--nodes", str(count), f"1 to {MOST_NODES}, or `auto`")
+        raise BadInput.at("moor", "--nodes", str(count), f"1 to {MOST_NODES}, or `auto`")
     ordered = sorted(machine.cpus, key=lambda cpu: (cpu.socket, cpu.cell, cpu.l3, cpu.core, cpu.id))
     shared = count > len(ordered)
     nodes = []

@@ -1,0 +1,62 @@
+"""Who owns what carries a run's token: asked before anything is cleaned away.
+
+Runs are listed in their user's state home, but namespaces and control groups belong to the
+whole machine. So a run that makes any leaves its process's name in one place for all, and its
+members carry it in their environment.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from mooring.record.runs import process_is
+
+OWNER_VARIABLE = "MOORING_OWNER"
+_FOLDER = Path("/run/mooring")
+
+
+def name_of(pid: int, started_s: float) -> str:
+    return f"{pid}:{started_s:.2f}"
+
+
+def is_alive(owner: str) -> bool:
+    """Whether the process that `name_of` named still exists."""
+    pid, _, started = owner.partition(":")
+    try:
+        return process_is(int(pid), float(started))
+    except ValueError:
+        return False
+
+
+def claim(token: str) -> None:
+    """Say that this process owns the token, where all users of the machine can read it."""
+    if os.geteuid() == 0:
+        _FOLDER.mkdir(exist_ok=True)
+        me = psutil.Process()
+        (_FOLDER / token).write_text(name_of(me.pid, me.create_time()), encoding="ascii")
+
+
+def release(token: str) -> None:
+    with suppress(OSError):
+        (_FOLDER / token).unlink()
+    with suppress(OSError):
+        _FOLDER.rmdir()
+
+
+def living_tokens() -> set[str]:
+    """Tokens whose process is alive, whoever started it."""
+    found = set()
+    for entry in _FOLDER.iterdir() if _FOLDER.is_dir() else ():
+        with suppress(OSError):
+            if is_alive(entry.read_text(encoding="ascii")):
+                found.add(entry.name)
+    return found
+
+
+def dead_tokens() -> set[str]:
+    entries = {entry.name for entry in _FOLDER.iterdir()} if _FOLDER.is_dir() else set()
+    return entries - living_tokens()
