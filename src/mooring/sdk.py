@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-#: A line on standard output that starts with this is read by the launcher and not logged.
+#: What follows this on a line of standard output is read by the launcher and not logged.
 STEP_PREFIX = "::mooring:: "
 _STDOUT = 1
 

@@ -24,7 +24,8 @@ import pytest
 
 from mooring.bodies.local import netns
 from mooring.record import RunRecord, read_lines
-from support.moor import Moor, leftovers, processes_of, wait_until, write_job
+from support.moor import Moor, leftovers, processes_of, write_job
+from support.waiting import until
 
 ROUNDS = 100
 _MEMBER = Path(__file__).parent / "member.py"
@@ -104,7 +105,7 @@ def test_a_killed_part_leaves_nothing_and_the_policy_decides(seed: int, tmp_path
     nodes = ("--nodes", "2") if virtual else ()
     with moor.started("run", job, *nodes) as process:
         begun_s = time.monotonic()
-        wait_until(lambda: moor.runs() or process.poll() is not None, 30, "a run directory")
+        until(lambda: moor.runs() or process.poll() is not None, "a run directory", 30)
         assert process.poll() is None, process.stdout and process.stdout.read()
         run = moor.only_run()
         with suppress(subprocess.TimeoutExpired):
@@ -140,7 +141,7 @@ def _kill(
 def _check_orphans_end(run: RunRecord, process: subprocess.Popen[str]) -> None:
     """Without anybody's help: the launchers see that their body is gone."""
     assert process.wait(10) == -signal.SIGKILL
-    wait_until(lambda: not processes_of(run.info.id), 20, "the members of a killed moor end")
+    until(lambda: not processes_of(run.info.id), "the members of a killed moor end", 20)
 
 
 def _check_outcome(
@@ -155,10 +156,10 @@ def _check_outcome(
         assert process.wait(30) == 1
         assert _phases(run)[-1] == "Failed"
         return
-    wait_until(
+    until(
         lambda: _all_up_again(run, members) and len(_victims(run, "process")) == members,
-        30,
         "all members run (again)",
+        30,
     )
     release.touch()
     assert process.wait(30) == 0, _phases(run)
@@ -189,7 +190,7 @@ def test_a_second_run_starts_after_a_killed_one(tmp_path: Path) -> None:
         roles={"worker": {"replicas": len(os.sched_getaffinity(0)), "resources": {"cpu": 1}}},
     )
     with moor.started("run", job) as process:
-        wait_until(lambda: moor.runs() and "Running" in _phases(moor.only_run()), 30, "running")
+        until(lambda: moor.runs() and "Running" in _phases(moor.only_run()), "running", 30)
         second = moor("run", job)
         assert second.returncode == 2
         assert "insufficient cpu" in second.stderr

@@ -13,7 +13,8 @@ import pytest
 import mooring
 from mooring.bodies.local import cgroups, netns
 from mooring.record import RunRecord, read_lines
-from support.moor import Moor, leftovers, processes_of, wait_until, write_job
+from support.moor import Moor, leftovers, processes_of, write_job
+from support.waiting import until
 
 virtual_only = pytest.mark.skipif(netns.why_not() is not None, reason=str(netns.why_not()))
 groups_only = pytest.mark.skipif(cgroups.find_hierarchy() is None, reason="no control groups here")
@@ -100,7 +101,7 @@ def test_interrupting_stops_every_member_cleanly(
         roles={"worker": {"replicas": 2}},
     )
     with moor.started("run", job, *nodes) as process:
-        wait_until(lambda: is_running(moor), 30, "running")
+        until(lambda: is_running(moor), "running", 30)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
     assert phases(moor.only_run())[-1] == "Stopped"
@@ -119,10 +120,10 @@ def test_a_second_interrupt_does_not_wait_for_a_member_that_will_not_end(
         gracePeriod="10m",
     )
     with moor.started("run", job) as process:
-        wait_until(lambda: is_running(moor), 30, "running")
-        wait_until(lambda: "up" in moor("logs", "last").stdout, 30, "its handler is set")
+        until(lambda: is_running(moor), "running", 30)
+        until(lambda: "up" in moor("logs", "last").stdout, "its handler is set", 30)
         process.send_signal(signal.SIGINT)
-        wait_until(lambda: "Stopping" in phases(moor.only_run()), 30, "stopping")
+        until(lambda: "Stopping" in phases(moor.only_run()), "stopping", 30)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
     assert leftovers(moor.only_run()) == []
@@ -133,7 +134,7 @@ def test_another_process_lists_follows_and_stops_a_run(moor: Moor, tmp_path: Pat
         tmp_path, name="far", framework="indexed", command=python(FOREVER), roles={"worker": {}}
     )
     with moor.started("run", job) as process:
-        wait_until(lambda: is_running(moor), 30, "running")
+        until(lambda: is_running(moor), "running", 30)
         listed = json.loads(moor("ps", "-o", "json").stdout)
         assert [(row["phase"], row["members"]) for row in listed] == [("Running", "1/1")]
         with moor.started("logs", "far", "-f") as follower:
@@ -283,12 +284,12 @@ def test_two_runs_on_virtual_nodes_at_once_do_not_meet(moor: Moor, tmp_path: Pat
     )
     arguments = ("run", job, "--nodes", "2", "--nic-mbps", "100")
     with moor.started(*arguments) as first, moor.started(*arguments) as second:
-        wait_until(
+        until(
             lambda: (
                 len(moor.runs()) == 2 and all(phases(r)[-1:] == ["Running"] for r in moor.runs())
             ),
-            60,
             "both run",
+            60,
         )
         logs = [moor("logs", run.info.id) for run in moor.runs()]
         release.touch()
@@ -359,11 +360,11 @@ def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_run_is_readable_after_moor_was_killed(moor: Moor, tmp_path: Path) -> None:
     job = write_job(tmp_path, framework="indexed", command=python(FOREVER), roles={"worker": {}})
     with moor.started("run", job) as process:
-        wait_until(lambda: is_running(moor), 30, "running")
+        until(lambda: is_running(moor), "running", 30)
         process.kill()
         process.wait()
     run = moor.only_run()
-    wait_until(lambda: not processes_of(run.info.id), 20, "members end by themselves")
+    until(lambda: not processes_of(run.info.id), "members end by themselves", 20)
     assert moor.report()["phase"] == "Lost"
     assert "Lost" in moor("ps").stdout
     assert "up" in moor("logs", "last").stdout
@@ -396,20 +397,20 @@ def test_a_sharing_run_gives_way_to_an_exclusive_one_and_grows_back(
         return set.union(set(), *(os.sched_getaffinity(p.pid) for p in members))
 
     with moor.started("run", shared) as first:
-        wait_until(lambda: is_running(moor), 30, "running")
+        until(lambda: is_running(moor), "running", 30)
         run = moor.only_run()
         assert cpus_of(run) == every
         with moor.started("run", alone) as second:
-            wait_until(lambda: len(moor.runs()) == 2, 30, "a second run")
+            until(lambda: len(moor.runs()) == 2, "a second run", 30)
             [other] = [each for each in moor.runs() if each.info.job == "alone"]
-            wait_until(lambda: len(cpus_of(other)) == 1, 30, "the exclusive member runs")
-            wait_until(lambda: cpus_of(run) == every - cpus_of(other), 10, "the first gives way")
+            until(lambda: len(cpus_of(other)) == 1, "the exclusive member runs", 30)
+            until(lambda: cpus_of(run) == every - cpus_of(other), "the first gives way", 10)
             # One CPU is always left to those who share: all of them cannot be had.
             most = len(every)
             refused = moor("plan", alone, "--set", f"roles.worker.replicas={most}")
             assert refused.returncode == 2
             second.send_signal(signal.SIGINT)
             assert second.wait(30) == 130
-        wait_until(lambda: cpus_of(run) == every, 10, "the first grows back")
+        until(lambda: cpus_of(run) == every, "the first grows back", 10)
         first.send_signal(signal.SIGINT)
         assert first.wait(30) == 130

@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,6 @@ import yaml
 from mooring.bodies.local import cgroups, netns, processes
 from mooring.record import RunRecord
 from mooring.record.runs import open_run
-
-
-def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> None:
-    """Return once the condition holds; fail with `what` was awaited otherwise."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"after {timeout_s} s still not: {what}")
-        time.sleep(0.01)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import time
 
 from . import budget, cgroups, children, environment, outcome, procfs, slot
 from .errors import PEERS_UNRESOLVED, LauncherError
-from .logs import Lines, LogFile
+from .logs import LogFile
 from .loop import Loop
+from .output import Stream
 from .peers import Resolver
 from .steps import Steps
 
@@ -52,7 +53,7 @@ class Member:
         self._started = False
         self._killed = False
         self._unkillable = False
-        self._readers = 0
+        self._streams: list[Stream] = []
         self._flush_set = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(number, self._told_to_stop)
@@ -185,38 +186,24 @@ class Member:
                 ranked = environment.of_rank(env, rank, own_env)
                 child = children.spawn(program, self._contract.argv, ranked, self._contract.cwd)
                 self._locals.append(child)
-                self._read(child.out, rank, "out")
-                self._read(child.err, rank, "err")
+                self._read(child, rank)
         self._journal.insist("running", {"pids": [child.pid for child in self._locals]})
 
-    def _read(self, fd: int, rank: int, stream: str) -> None:
-        def deliver(lines: list[bytes]) -> None:
-            lines = self._steps.take(rank, lines)
-            self._log.write(stream, rank, lines)
-            if self._steps.gave_up:
-                self._steps.gave_up = False
-                self._log.note(
-                    rank, "the step pattern took too long on a line: it is off from here"
-                )
-            self._flush_steps()
+    def _read(self, child: children.Child, rank: int) -> None:
+        def stream(fd: int, name: str) -> Stream:
+            return Stream(self._loop, fd, lambda lines: self._deliver(rank, name, lines))
 
-        cutter = Lines(deliver)
-        self._readers += 1
+        out, err = stream(child.out, "out"), stream(child.err, "err")
+        out.sibling, err.sibling = err, out
+        self._streams += [out, err]
 
-        def readable() -> None:
-            try:
-                data = os.read(fd, 65536)
-            except BlockingIOError:
-                return
-            if data:
-                cutter.feed(data)
-                return
-            self._loop.watch(fd, None)
-            os.close(fd)
-            self._readers -= 1
-            cutter.close()
-
-        self._loop.watch(fd, readable)
+    def _deliver(self, rank: int, stream: str, lines: list[bytes]) -> None:
+        lines = self._steps.take(rank, lines)
+        self._log.write(stream, rank, lines)
+        if self._steps.gave_up:
+            self._steps.gave_up = False
+            self._log.note(rank, "the step pattern took too long on a line: it is off from here")
+        self._flush_steps()
 
     def _flush_steps(self) -> None:
         due = self._steps.flush()
@@ -321,7 +308,9 @@ class Member:
         children.kill_all(self._roots())
         self._child_ended()
         deadline = time.monotonic() + _DRAIN_S
-        while self._readers and time.monotonic() < deadline:
+        for stream in self._streams:
+            stream.hurry()
+        while time.monotonic() < deadline and not all(stream.closed for stream in self._streams):
             self._loop.turn(deadline)
         self._steps.flush(all_of_it=True)
         self._take_sample()

@@ -1,0 +1,206 @@
+"""What every body must do, one suite for all of them.
+
+A body is made by a factory below; what is tested here is only the protocol of
+`mooring.bodies.base`: events out, instructions in, nothing left after `close`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mooring.bodies.base import Body, Order
+from mooring.bodies.local import netns
+from mooring.bodies.local.body import LocalBody
+from mooring.bodies.local.contract import Settings
+from mooring.bodies.local.nodes import LocalNodes, local_snapshot
+from mooring.brain import place
+from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
+from mooring.model.launch import Launch, LocalProcess
+from mooring.model.member import Gang, Member, MemberId, Preset
+from mooring.model.plan import Plan
+from mooring.record import RunRecord, create_run
+from support.moor import leftovers
+
+FOREVER = "import time; time.sleep(600)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {FOREVER}"
+
+
+@dataclass
+class Stage:
+    """A body with one gang of workers, and what it has reported."""
+
+    body: Body
+    gang: Gang
+    plan: Plan
+    run: RunRecord
+    seen: list[Event]
+
+    def start(self, code: str, epoch: int = 0, attempt: int = 0) -> None:
+        self.body.start(
+            [
+                Order(
+                    member,
+                    self.plan.slot_of(member.id),
+                    Launch((sys.executable, "-S", "-c", code), {}, (LocalProcess(0),)),
+                    epoch,
+                    attempt,
+                )
+                for member in self.gang.members
+            ]
+        )
+
+    def wait(self, done: Callable[[list[Event]], bool], what: str) -> None:
+        deadline = time.monotonic() + 30
+        while not done(self.seen):
+            assert time.monotonic() < deadline, f"never: {what}; saw {self.seen}"
+            self.seen += self.body.poll(time.monotonic(), 0.05)
+
+    def wait_all(self, kind: type[Event]) -> None:
+        count = len(self.gang.members)
+        self.wait(lambda seen: sum(isinstance(e, kind) for e in seen) == count, kind.__name__)
+
+    @property
+    def ids(self) -> list[MemberId]:
+        return [member.id for member in self.gang.members]
+
+
+def local_stage(tmp_path: Path, virtual_nodes: int, members: int = 2) -> Stage:
+    gang = Gang(
+        job="contract",
+        members=tuple(
+            Member(MemberId("worker", index), "contract", ports={"main": 0})
+            for index in range(members)
+        ),
+        preset=Preset.SPREAD,
+    )
+    snapshot = local_snapshot(virtual_nodes, None)
+    plan = place(gang, snapshot)
+    assert isinstance(plan, Plan)
+    run = create_run(
+        "contract", directory=None, virtual_nodes=virtual_nodes, source="", version="0"
+    )
+    settings = Settings(tmp_path, None, 30.0, 5.0, "sdk", None, None)
+    nodes = LocalNodes(run, snapshot, virtual=virtual_nodes > 0)
+    return Stage(LocalBody(run, nodes, settings), gang, plan, run, [])
+
+
+BODIES = [
+    pytest.param(0, id="local-plain"),
+    pytest.param(
+        2,
+        id="local-virtual",
+        marks=pytest.mark.skipif(netns.why_not() is not None, reason=str(netns.why_not())),
+    ),
+]
+
+
+@pytest.fixture(params=BODIES)
+def stage(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
+    monkeypatch.setenv("MOORING_HOME", str(tmp_path / "home"))
+    made = local_stage(tmp_path, request.param)
+    try:
+        yield made
+    finally:
+        made.body.close()
+        assert leftovers(made.run) == []
+
+
+def test_nothing_runs_before_the_gate_opens(stage: Stage, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    stage.body.prepare(stage.gang, stage.plan, 0)
+    stage.start(f"open({str(mark)!r}, 'w')")
+    stage.wait_all(MemberReady)
+    assert not mark.exists()
+    assert not any(isinstance(event, MemberRunning) for event in stage.seen)
+    stage.body.open_gate(stage.ids)
+    stage.wait_all(MemberExited)
+    assert mark.exists()
+    assert sum(isinstance(event, MemberRunning) for event in stage.seen) == 2
+    exits = {event for event in stage.seen if isinstance(event, MemberExited)}
+    assert exits == {MemberExited(member, 0, 0, 0) for member in stage.ids}
+
+
+def test_an_exit_code_comes_with_its_epoch_and_attempt(stage: Stage) -> None:
+    stage.body.prepare(stage.gang, stage.plan, 3)
+    stage.start("raise SystemExit(7)", epoch=3, attempt=2)
+    stage.wait_all(MemberReady)
+    stage.body.open_gate(stage.ids)
+    stage.wait_all(MemberExited)
+    found = {
+        (e.member, e.epoch, e.attempt, e.exit_code)
+        for e in stage.seen
+        if isinstance(e, MemberExited)
+    }
+    assert found == {(member, 3, 2, 7) for member in stage.ids}
+
+
+@pytest.mark.parametrize(
+    ("code", "grace_s", "exit_codes"),
+    [
+        (FOREVER, 5.0, {143}),
+        # The launcher's own grace of 5 s is cut short: no grace means SIGKILL at once.
+        (STUBBORN, 0.0, {137}),
+    ],
+)
+def test_stopping_ends_members(
+    stage: Stage, code: str, grace_s: float, exit_codes: set[int]
+) -> None:
+    stage.body.prepare(stage.gang, stage.plan, 0)
+    stage.start(code)
+    stage.wait_all(MemberReady)
+    stage.body.open_gate(stage.ids)
+    stage.wait_all(MemberRunning)
+    stage.body.stop(stage.ids, grace_s, time.monotonic())
+    stage.wait_all(MemberExited)
+    assert {e.exit_code for e in stage.seen if isinstance(e, MemberExited)} == exit_codes
+
+
+def test_members_can_be_stopped_at_the_gate(stage: Stage) -> None:
+    stage.body.prepare(stage.gang, stage.plan, 0)
+    stage.start(FOREVER)
+    stage.body.stop(stage.ids, 5.0, time.monotonic())
+    stage.wait_all(MemberExited)
+    assert not any(isinstance(event, MemberRunning) for event in stage.seen)
+
+
+def test_addresses_are_distinct_and_new_in_each_epoch(stage: Stage) -> None:
+    for epoch in (0, 1):
+        addresses = stage.body.prepare(stage.gang, stage.plan, epoch)
+        assert set(addresses) == set(stage.ids)
+        reached = {(a.host, port) for a in addresses.values() for port in a.ports.values()}
+        assert len(reached) == len(stage.ids)
+
+
+def test_a_second_epoch_follows_the_first(stage: Stage) -> None:
+    for epoch in (0, 1):
+        stage.seen.clear()
+        stage.body.prepare(stage.gang, stage.plan, epoch)
+        stage.start("pass", epoch=epoch)
+        stage.wait_all(MemberReady)
+        stage.body.open_gate(stage.ids)
+        stage.wait_all(MemberExited)
+        assert {e.epoch for e in stage.seen if isinstance(e, MemberExited)} == {epoch}
+
+
+@pytest.mark.parametrize("moment", ["made", "prepared", "started", "ready", "running"])
+def test_closing_at_any_moment_leaves_nothing(stage: Stage, moment: str) -> None:
+    """The fixture closes once more and looks for leftovers."""
+    if moment != "made":
+        stage.body.prepare(stage.gang, stage.plan, 0)
+    if moment in ("started", "ready", "running"):
+        stage.start(STUBBORN)
+    if moment in ("ready", "running"):
+        stage.wait_all(MemberReady)
+    if moment == "running":
+        stage.body.open_gate(stage.ids)
+        stage.wait_all(MemberRunning)
+    stage.body.close()
+    assert leftovers(stage.run) == []

@@ -1,0 +1,81 @@
+"""Control groups of both versions, against folders laid out as the kernel does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mooring.bodies.local import cgroups
+from mooring.bodies.local.cgroups import Hierarchy, Limits, RunGroups
+
+pytestmark = pytest.mark.skipif(
+    __import__("os").geteuid() != 0, reason="only root may make control groups"
+)
+
+
+def v1(tmp_path: Path) -> tuple[Path, Path]:
+    """A mount table and /proc/self/cgroup of version 1; our own group is below memory."""
+    mounts, own = tmp_path / "mounts", tmp_path / "self"
+    lines, ours = [], []
+    for number, controller in enumerate(("cpuset", "cpu", "memory", "freezer")):
+        root = tmp_path / controller
+        (root / "box").mkdir(parents=True)
+        for folder in (root, root / "box"):
+            (folder / "cpuset.cpus").write_text("0-3\n")
+            (folder / "cpuset.mems").write_text("0\n")
+        lines.append(f"cgroup {root} cgroup rw,{controller} 0 0")
+        ours.append(f"{number}:{controller}:{'/box' if controller == 'memory' else '/'}")
+    mounts.write_text("\n".join(lines))
+    own.write_text("\n".join(ours))
+    return mounts, own
+
+
+def test_version_1_is_found_below_our_own_group(tmp_path: Path) -> None:
+    found = cgroups.find_hierarchy(*v1(tmp_path))
+    assert found is not None
+    assert found.version == 1
+    assert found.roots["memory"] == tmp_path / "memory" / "box"
+    assert found.roots["cpuset"] == tmp_path / "cpuset"
+
+
+def test_version_2_is_preferred_when_it_has_the_controllers(tmp_path: Path) -> None:
+    mounts, own = tmp_path / "mounts", tmp_path / "self"
+    mounts.write_text(f"cgroup2 {tmp_path} cgroup2 rw 0 0")
+    own.write_text("0::/user.slice")
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids")
+    assert cgroups.find_hierarchy(mounts, own) == Hierarchy(2, {"": tmp_path})
+    (tmp_path / "cgroup.controllers").write_text("")
+    assert cgroups.find_hierarchy(mounts, own) is None
+
+
+def test_version_1_limits(tmp_path: Path) -> None:
+    hierarchy = cgroups.find_hierarchy(*v1(tmp_path))
+    assert hierarchy is not None
+    groups = RunGroups(hierarchy, "abc123")
+    joins = groups.make("ps-0", Limits("1-2", "0", 500, 1 << 30))
+    groups.make("worker-0", Limits("3", None, None, None))
+    top = "mooring-abc123"
+    assert (tmp_path / "cpuset" / top / "ps-0" / "cpuset.cpus").read_text() == "1-2"
+    # Half a CPU is 512 of 1024 shares; the run weighs 512 + 1024 for the one without a request.
+    assert (tmp_path / "cpu" / top / "ps-0" / "cpu.shares").read_text() == "512"
+    assert (tmp_path / "cpu" / top / "cpu.shares").read_text() == "1536"
+    limit = tmp_path / "memory" / "box" / top / "ps-0" / "memory.limit_in_bytes"
+    assert limit.read_text() == str(1 << 30)
+    assert all(join.endswith(f"{top}/ps-0/cgroup.procs") for join in joins)
+    assert len(joins) == 4
+
+
+def test_version_2_limits(tmp_path: Path) -> None:
+    groups = RunGroups(Hierarchy(2, {"": tmp_path}), "abc123")
+    [join] = groups.make("ps-0", Limits("0", "0", 1000, 1 << 20))
+    group = tmp_path / "mooring-abc123" / "ps-0"
+    assert join == str(group / "cgroup.procs")
+    assert (group / "cpuset.cpus").read_text() == "0"
+    assert (group / "memory.max").read_text() == str(1 << 20)
+    # 1024 shares: 1 + (1024 - 2) * 9999 / 262142 = 39.98, rounded down
+    assert (group / "cpu.weight").read_text() == "39"
+    for folder in (tmp_path, tmp_path / "mooring-abc123"):
+        assert "+cpuset" in (folder / "cgroup.subtree_control").read_text()
+    groups.move("ps-0", "2-3")
+    assert (group / "cpuset.cpus").read_text() == "2-3"

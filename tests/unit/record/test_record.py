@@ -1,0 +1,117 @@
+"""Run directories: append-only, readable after a crash, found again by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mooring.model.errors import BadInput
+from mooring.record import Journal, Tail, create_run, find_run, list_runs, read_lines
+from mooring.record.locks import NumberedLocks
+from mooring.record.runs import process_is
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MOORING_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def make(job: str, directory: Path | None = None) -> str:
+    run = create_run(job, directory=directory, virtual_nodes=0, source="", version="0")
+    return run.info.id
+
+
+def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path)
+    journal.append({"kind": "a"})
+    journal.append({"kind": "b", "text": "ü"})
+    journal.close()
+    with path.open("ab") as file:
+        file.write(b'{"kind": "c", "te')
+    assert [line["kind"] for line in read_lines(path)] == ["a", "b"]
+
+
+def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    tail = Tail(path)
+    assert tail.read_text() == []
+    path.write_bytes(b"one\ntw")
+    assert tail.read_text() == ["one"]
+    with path.open("ab") as file:
+        file.write(b"o\nthree\n")
+    assert tail.read_text() == ["two", "three"]
+    assert tail.read_text() == []
+
+
+def test_a_missing_journal_is_empty(tmp_path: Path) -> None:
+    assert list(read_lines(tmp_path / "none")) == []
+
+
+def test_a_run_is_found_by_id_beginning_job_path_and_last(tmp_path: Path) -> None:
+    first, second = make("one"), make("two", tmp_path / "kept")
+    assert [run.info.id for run in list_runs()] == [first, second]
+    assert find_run("last").info.id == second
+    assert find_run("two").info.id == second
+    assert find_run(first).info.id == first
+    assert find_run(first[:-2]).info.id == first
+    assert find_run(str(tmp_path / "kept")).info.id == second
+
+
+def test_the_latest_run_of_a_job_is_meant_by_its_name() -> None:
+    make("same")
+    latest = make("same")
+    assert find_run("same").info.id == latest
+
+
+@pytest.mark.parametrize("name", ["nothing", "./nowhere", ""])
+def test_an_unknown_run_is_bad_input(name: str) -> None:
+    make("one")
+    make("two")
+    with pytest.raises(BadInput):
+        find_run(name)
+
+
+def test_an_ambiguous_beginning_names_the_candidates() -> None:
+    first, second = make("deep-a"), make("deep-b")
+    with pytest.raises(BadInput, match="several runs begin") as caught:
+        find_run("deep")
+    assert first in str(caught.value)
+    assert second in str(caught.value)
+
+
+def test_a_run_does_not_overwrite_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine").touch()
+    with pytest.raises(BadInput, match="empty folder"):
+        make("one", tmp_path / "kept")
+    assert list_runs() == []
+
+
+def test_an_unreadable_run_directory_is_passed_over(home: Path) -> None:
+    make("one")
+    (home / "runs" / "broken").mkdir()
+    (home / "runs" / "broken" / "run.json").write_text('{"id": 1')
+    assert len(list_runs()) == 1
+
+
+def test_a_process_is_known_by_its_start_too() -> None:
+    run = create_run("me", directory=None, virtual_nodes=0, source="", version="0")
+    assert run.alive()
+    assert not process_is(os.getpid(), run.info.pid_started_s - 3600)
+
+
+def test_numbered_locks_exclude_each_other_within_one_process(tmp_path: Path) -> None:
+    first, second = NumberedLocks(tmp_path / "l"), NumberedLocks(tmp_path / "l")
+    assert first.take(7)
+    assert not first.take(7)
+    assert not second.take(7)
+    assert second.take(8)
+    first.release(7)
+    assert second.take(7)
+    second.close()
+    assert first.take(8)
+    first.close()

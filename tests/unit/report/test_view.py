@@ -1,0 +1,167 @@
+"""Figures from files: totals over restarts, rates without warm-up, truth about killed runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mooring.record import Journal, RunRecord, create_run
+from mooring.record.journal import JsonValue
+from mooring.report import text
+from mooring.report.charts import Curve, line_chart, round_up
+from mooring.report.figures import Report, figures
+from mooring.report.html import render_html
+from mooring.report.view import RunView
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
+    monkeypatch.setenv("MOORING_HOME", str(tmp_path))
+    run = create_run("job", directory=None, virtual_nodes=0, source="", version="0")
+    members = [
+        {
+            "member": name,
+            "role": name.split("-")[0],
+            "index": 0,
+            "node": "n",
+            "cpus": [0],
+            "exclusive": True,
+            "cells": [0],
+            "gpus": [],
+            "resources": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0},
+            "nodes": [],
+        }
+        for name in ("worker-0", "ps-0", "ps-1")
+    ]
+    plan = {"members": members, "server_roles": ["ps"], "preset": "spread"}
+    run.plan_file.write_text(json.dumps(plan))
+    return run
+
+
+def events(run: RunRecord, *lines: dict[str, JsonValue]) -> None:
+    journal = Journal(run.events_file)
+    for line in lines:
+        journal.append(line)
+    journal.close()
+
+
+def samples(run: RunRecord, member: str, *lines: dict[str, JsonValue]) -> None:
+    journal = Journal(run.sample_file(member))
+    for line in lines:
+        journal.append({"epoch": 0, "attempt": 0, **line})
+    journal.close()
+
+
+def report_of(run: RunRecord) -> Report:
+    view = RunView(run)
+    view.update()
+    return figures(view)
+
+
+def test_totals_go_on_over_a_restart(run: RunRecord) -> None:
+    samples(
+        run,
+        "worker-0",
+        {"t": 1.0, "kind": "running"},
+        {"t": 2.0, "kind": "sample", "cpu_s": 1.0, "rx_bytes": 10, "peers": {"ps-0": [5, 10]}},
+        {"t": 3.0, "kind": "sample", "cpu_s": 2.0, "rx_bytes": 30, "peers": {"ps-0": [9, 30]}},
+        # The second attempt counts from zero again: 2 + 0.5 s, 30 + 4 bytes.
+        {"t": 5.0, "kind": "sample", "attempt": 1, "cpu_s": 0.5, "rx_bytes": 4},
+        {"t": 6.0, "kind": "sample", "attempt": 1, "cpu_s": 0.7, "peers": {"ps-0": [1, 2]}},
+    )
+    report = report_of(run)
+    [member] = [member for member in report.members if member.member == "worker-0"]
+    assert member.cpu_s == pytest.approx(2.7)
+    assert member.received_bytes == 34
+    assert [(f.peer, f.sent_bytes, f.received_bytes) for f in report.flows] == [("ps-0", 10, 32)]
+
+
+def test_examples_per_second_leave_out_what_came_before_the_first_report(run: RunRecord) -> None:
+    samples(
+        run,
+        "worker-0",
+        {"t": 0.0, "kind": "running"},
+        {"t": 10.0, "kind": "step", "r": 0, "step": 1, "examples": 100, "loss": 0.9},
+        {"t": 11.0, "kind": "step", "r": 0, "step": 2, "examples": 100, "loss": 0.5},
+        {"t": 12.0, "kind": "step", "r": 0, "step": 3, "examples": 100, "loss": 0.4},
+    )
+    report = report_of(run)
+    # 200 examples between t = 10 and t = 12.
+    assert report.examples_per_s == pytest.approx(100.0)
+    assert (report.steps, report.examples) == (3, 300)
+    assert (report.first_loss, report.last_loss) == (0.9, 0.4)
+
+
+def test_local_ranks_step_together_but_their_examples_add_up(run: RunRecord) -> None:
+    lines: list[dict[str, JsonValue]] = [
+        {"t": float(step), "kind": "step", "r": rank, "examples": 10}
+        for step in range(1, 5)
+        for rank in (0, 1)
+    ]
+    samples(run, "worker-0", *lines)
+    report = report_of(run)
+    assert (report.steps, report.examples) == (4, 80)
+
+
+def test_shares_of_servers(run: RunRecord) -> None:
+    samples(run, "ps-0", {"t": 1.0, "kind": "sample", "rx_bytes": 60, "tx_bytes": 15})
+    samples(run, "ps-1", {"t": 1.0, "kind": "sample", "rx_bytes": 20, "tx_bytes": 5})
+    assert [(s.member, s.share) for s in report_of(run).servers] == [("ps-0", 0.75), ("ps-1", 0.25)]
+
+
+def test_a_killed_run_is_lost_until_somebody_writes_its_end(run: RunRecord) -> None:
+    dead = RunRecord(run.info.__class__(**{**run.info.__dict__, "pid": 2**22 + 1}), run.root)
+    events(
+        dead,
+        {"t": 1.0, "kind": "phase", "phase": "Starting"},
+        {"t": 2.0, "kind": "member", "member": "worker-0", "state": "running"},
+    )
+    samples(dead, "worker-0", {"t": 9.0, "kind": "sample", "cpu_s": 1.0})
+    report = report_of(dead)
+    assert (report.phase, report.wall_s) == ("Lost", 8.0)
+    events(dead, {"t": 9.0, "kind": "phase", "phase": "Failed", "reason": "killed"})
+    assert report_of(dead).phase == "Failed"
+    assert {m.state for m in report_of(dead).members} == {"ended", "waiting"}
+
+
+def test_the_html_report_shows_figures_and_escapes_what_members_said(run: RunRecord) -> None:
+    events(
+        run,
+        {"t": 1.0, "kind": "phase", "phase": "Starting"},
+        {"t": 5.0, "kind": "phase", "phase": "Failed", "reason": "<script>alert(1)</script>"},
+    )
+    samples(
+        run,
+        "worker-0",
+        *(
+            {"t": 1.0 + i, "kind": "sample", "cpu_s": 0.5 * i, "rx_bytes": 1000 * i}
+            for i in range(5)
+        ),
+    )
+    page = render_html(run, report_of(run))
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<svg") == 2
+    assert "worker-0" in page
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0, 1), (0.3, 0.5), (1, 1), (1.2, 2), (49, 50), (51, 100), (501, 1000)]
+)
+def test_axes_end_at_round_numbers(value: float, expected: float) -> None:
+    assert round_up(value) == pytest.approx(expected)
+
+
+def test_a_chart_has_a_curve_and_a_name_for_each(run: RunRecord) -> None:
+    chart = line_chart("t", [Curve("a<b", [(0.0, 1.0), (1.0, 2.0)]), Curve("none", [])])
+    assert chart.count("<polyline") == 1
+    assert "a&lt;b" in chart
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")]
+)
+def test_sizes(amount: int, written: str) -> None:
+    assert text.size(amount) == written
