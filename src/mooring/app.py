@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mooring import frameworks, lifecycle
-from mooring.bodies.base import Order
+from mooring.bodies.base import Body, Order
 from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import Settings
@@ -160,7 +160,7 @@ class _Loop:
     """One run from its first instruction to its last."""
 
     def __init__(
-        self, job: TrainingJob, gang: Gang, plan: Plan, run: RunRecord, body: LocalBody
+        self, job: TrainingJob, gang: Gang, plan: Plan, run: RunRecord, body: Body
     ) -> None:
         self._job, self._gang, self._plan, self._run, self._body = job, gang, plan, run, body
         self._members = {member.id: member for member in gang.members}
@@ -190,7 +190,6 @@ class _Loop:
             now_s = time.monotonic()
             events: list[Event] = [StopRequested(reason) for reason in signals.take()]
             events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
-            self._body.keep_off(now_s)
             if self._plan.waiting:
                 events += self._place_waiting(events, now_s)
             for event in [*events, Tick()]:

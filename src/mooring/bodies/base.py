@@ -30,6 +30,11 @@ class Order:
 
 
 class Body(Protocol):
+    @property
+    def enforces(self) -> str:
+        """How members are held to their slots, in one sentence for the report."""
+        ...
+
     def snapshot(self) -> Snapshot:
         """The nodes and what others hold on them, now."""
         ...
@@ -55,6 +60,10 @@ class Body(Protocol):
 
     def poll(self, now_s: float, timeout_s: float) -> list[Event]:
         """What happened since the last call; waits up to `timeout_s` if nothing has."""
+        ...
+
+    def bytes_by_node(self) -> dict[str, tuple[int, int]]:
+        """Node -> (received, sent) bytes on its NIC so far; empty where nobody counts them."""
         ...
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -108,8 +109,12 @@ def test_lines_that_come_one_by_one_are_read_together(process: Process) -> None:
     assert process.said == ["out step 1", "out step 2", "out step 3"]
 
 
-def test_a_stream_that_writes_a_lot_is_read_without_rests(process: Process) -> None:
-    """A writer must never wait for a reader that rests."""
+def test_a_stream_that_writes_a_lot_is_read_without_rests(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer must never wait for a reader that rests: 60 kB in 0.1 s is too much for rests."""
+    clock = SimpleNamespace(monotonic=iter([100.0, 100.1]).__next__)
+    monkeypatch.setattr("mooring.launcher.output.time", clock)
     process.out.says("x" * 30_000)
     process.out.becomes_readable()
     process.loop.ring()

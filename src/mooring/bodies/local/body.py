@@ -130,13 +130,14 @@ class LocalBody:
             attempt.kill_at_s = min(kill_at_s, attempt.kill_at_s or kill_at_s)
 
     def poll(self, now_s: float, timeout_s: float) -> list[Event]:
+        self._keep_off(now_s)
         events = self._collect(now_s)
         if not events and timeout_s > 0:
             wait_for_exit([a.process.pid for a in self._attempts.values()], timeout_s)
             events = self._collect(now_s)
         return events
 
-    def keep_off(self, now_s: float) -> None:
+    def _keep_off(self, now_s: float) -> None:
         """Keep members that share CPUs off those that other runs have come to hold."""
         held = {
             attempt.order.member.name: (attempt.process.pid, attempt.order.slot.cpus)
