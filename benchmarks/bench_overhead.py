@@ -1,14 +1,14 @@
 """How much slower is a training step under `moor run` than in a bare process?
 
 Two workers, one CPU and one thread each, so that no CPU is idle: the launcher of a worker shares
-the worker's CPU, and `moor` itself takes its time from one of them.
+the worker's CPU, and `moor` itself takes its time from one of them. Every step is reported.
 
-fresh: new processes each time, bare against `moor run`. This is what a user sees, but two starts of
-one program differ by themselves (memory layout, huge pages), which is the row's noise.
-paused: the same running processes, with the launchers and `moor` stopped (SIGSTOP) in every other
-window. Nothing else differs, so this is the cost of launching and sampling itself.
-taken: the CPU time that launchers and `moor` used in their windows, as a part of the workers' CPUs:
-what the ratio must come to, and hardly subject to noise.
+For each pair both are started anew, bare and under `moor run`, and from then on only one of the two
+runs, in turn: the other is stopped (SIGSTOP) with all that belongs to it. The turns are short,
+because the speed of a shared machine changes within seconds by more than what is measured here.
+
+taken: the CPU time that the launchers and `moor` used, as a part of the workers' CPUs. The ratio
+comes to this and to what caches lose; and it is hardly subject to noise.
 """
 
 from __future__ import annotations
@@ -17,99 +17,117 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from moored import Moor, Started, temporary_moor
-from pairs import Ratios, interleave, orders, ratios
+from pairs import Ratios, mean_interval, orders
 from results import machine_facts, options, say, show, write
-from steps import Steps, mean_step_s, median_step_s, read_steps
-from training import MLP, WORKERS, bare, command, command_setting, moored, new_folder, variables
+from steps import Steps, mean_step_s, pooled_step_s, read_steps
+from training import (
+    MLP,
+    WORKERS,
+    bare_started,
+    command,
+    command_setting,
+    new_folder,
+    variables,
+    wait_for_training,
+)
 
 TARGET = 1.01
-#: After a switch between running and paused, and before the next: not measured.
-_SETTLE_S = 0.25
-_START_DEADLINE_S = 60.0
+_TURN_S = 0.25
+#: At the start of a turn caches are cold and signals are handled: not measured.
+_SETTLE_S = 0.05
+_TAKEN_S = 4.0
+_LONGEST_S = 600.0
 
 
 @dataclass(frozen=True)
-class Row:
-    """Pairs of (without, with Mooring), and the part of the CPUs that Mooring used in `with`."""
+class Pair:
+    """The turns of one start of both; steps of all workers for each turn."""
 
-    pairs: list[tuple[list[Steps], list[Steps]]]
-    taken: float | None = None
+    bare: list[list[Steps]]
+    moored: list[list[Steps]]
+    taken: float
+
+    @property
+    def ratio(self) -> float:
+        return pooled_step_s(self.moored) / pooled_step_s(self.bare)
+
+    @property
+    def turn_ratios(self) -> list[float]:
+        turns = zip(self.bare, self.moored, strict=True)
+        return [mean_step_s(moored) / mean_step_s(bare) for bare, moored in turns]
 
 
 def main() -> None:
-    parser = options(__doc__, pairs=5, seconds=8.0)
-    parser.add_argument("--windows", type=int, default=12, help="pairs of the paused rows")
-    parser.add_argument("--window-seconds", type=float, default=2.5, help="each window of those")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, pairs=5, seconds=12.0).parse_args()
     facts = machine_facts("torch")
-    found: dict[str, Row] = {}
-    with temporary_moor() as moor:
-        say(f"fresh: {arguments.pairs} pairs of {arguments.seconds:g} s")
-        argv = command(arguments.seconds)
-        found["fresh"] = Row(
-            interleave(
-                lambda: bare(moor, argv), lambda: moored(moor, argv)[0], pairs=arguments.pairs
-            )
-        )
-        for name, flag in (("paused", "--report"), ("paused, no step reports", "--no-report")):
-            say(f"{name}: {arguments.windows} pairs of {arguments.window_seconds:g} s")
-            found[name] = _paused(moor, arguments.windows, arguments.window_seconds, flag)
     rows, figures = [], {}
-    for name, row in found.items():
-        mean, median = ratios(row.pairs, mean_step_s), ratios(row.pairs, median_step_s)
-        rows.append(_cells(name, row, mean, median))
-        figures[name] = {
-            "bare_step_ms": round(1000 * _bare_step_s(row), 3),
-            "mean_step_ratio": mean.document(),
-            "median_step_ratio": median.document(),
-            "cpu_taken": None if row.taken is None else round(row.taken, 5),
-        }
-    columns = ["moor / bare", "bare step", "mean step", "interval", "median step", "taken"]
+    with temporary_moor() as moor:
+        for name, flag in (("a report each step", "--report"), ("no reports", "--no-report")):
+            pairs = []
+            for number in range(arguments.pairs):
+                say(f"{name}: pair {number + 1} of {arguments.pairs}, {arguments.seconds:g} s each")
+                pairs.append(_pair(moor, arguments.seconds, flag))
+            rows.append(_cells(name, pairs))
+            figures[name] = _document(pairs)
+    columns = ["moor / bare", "bare step", "ratio", "over all turns, 95%", "taken"]
     show(f"Step time under `moor run` (target ≤ {TARGET})", columns, rows)
     write("overhead", facts, {"target": TARGET, "rows": figures})
 
 
-def _paused(moor: Moor, pairs: int, window_s: float, flag: str) -> Row:
-    """Windows of one run, in pairs (launchers stopped, launchers running)."""
-    folder = new_folder(moor)
-    total_s = 2 * pairs * (window_s + 2 * _SETTLE_S) + 1.0
-    argv = command(total_s, flag)
-    windows: list[dict[int, tuple[float, float]]] = []
-    taken: list[float] = []
-    settings = [command_setting(argv)]
-    with moor.started(MLP, settings=settings, env=variables(folder)) as run:
-        _wait_for_training(run, folder)
-        watchers = [run.process.pid, *run.launcher_pids()]
-        for order in orders(pairs):
-            pair: dict[int, tuple[float, float]] = {}
+def _pair(moor: Moor, seconds: float, flag: str) -> Pair:
+    argv = command(_LONGEST_S, flag)
+    folders = (new_folder(moor), new_folder(moor))
+    with bare_started(moor, folders[0], argv) as running:
+        wait_for_training(folders[0], lambda: all(one.poll() is None for one in running))
+        bare_pids = [process.pid for process in running]
+        _signal(bare_pids, signal.SIGSTOP)
+        settings = [command_setting(argv)]
+        with moor.started(MLP, settings=settings, env=variables(folders[1])) as run:
+            wait_for_training(folders[1], lambda: run.process.poll() is None)
+            watchers = [run.process.pid, *run.launcher_pids()]
+            taken = _taken(watchers)
+            turns = _take_turns((bare_pids, [*watchers, *run.worker_pids()]), seconds)
+            _end(run, bare_pids)
+        for process in running:
+            process.wait()
+    found = [read_steps(folder, WORKERS) for folder in folders]
+    bare, moored = (
+        [[worker.between(*turn) for worker in found[which]] for turn in turns[which]]
+        for which in (0, 1)
+    )
+    return Pair(bare, moored, taken)
+
+
+def _take_turns(
+    pids: tuple[Sequence[int], Sequence[int]], seconds: float
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Let one of both run at a time; returns the measured part of each one's turns."""
+    turns: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+    _signal(pids[1], signal.SIGSTOP)
+    try:
+        for order in orders(int(seconds / _TURN_S)):
             for which in order:
-                with _stopped(watchers if which == 0 else ()):
-                    time.sleep(_SETTLE_S)
-                    begin_s, used_s = time.monotonic(), _cpu_s(watchers)
-                    time.sleep(window_s)
-                    pair[which] = (begin_s, time.monotonic())
-                    if which == 1:
-                        taken.append((_cpu_s(watchers) - used_s) / (window_s * WORKERS))
-                    time.sleep(_SETTLE_S)
-            windows.append(pair)
-        output, _ = run.process.communicate()
-        if run.process.returncode:
-            raise SystemExit(f"moor run failed:\n{output}")
-    workers = read_steps(folder, WORKERS)
-    compared = [
-        (
-            [worker.between(*pair[0]) for worker in workers],
-            [worker.between(*pair[1]) for worker in workers],
-        )
-        for pair in windows
-    ]
-    return Row(compared, statistics.fmean(taken))
+                _signal(pids[which], signal.SIGCONT)
+                time.sleep(_SETTLE_S)
+                begin_s = time.monotonic()
+                time.sleep(_TURN_S)
+                turns[which].append((begin_s, time.monotonic()))
+                _signal(pids[which], signal.SIGSTOP)
+    finally:
+        _signal(pids[1], signal.SIGCONT)
+    return turns
+
+
+def _taken(watchers: Sequence[int]) -> float:
+    """While nothing else happens: all of a second's work of Mooring in each second."""
+    begin_s, used_s = time.monotonic(), _cpu_s(watchers)
+    time.sleep(_TAKEN_S)
+    return (_cpu_s(watchers) - used_s) / (time.monotonic() - begin_s) / WORKERS
 
 
 def _cpu_s(pids: Sequence[int]) -> float:
@@ -118,41 +136,42 @@ def _cpu_s(pids: Sequence[int]) -> float:
     return sum(int(path.read_text().split()[0]) for path in tasks) / 1e9
 
 
-def _wait_for_training(run: Started, folder: Path) -> None:
-    deadline = time.monotonic() + _START_DEADLINE_S
-    while len(list(folder.glob("training-*"))) < WORKERS:
-        if time.monotonic() > deadline or run.process.poll() is not None:
-            run.process.terminate()
-            output, _ = run.process.communicate()
-            raise SystemExit(f"the training did not begin:\n{output}")
-        time.sleep(0.02)
+def _end(run: Started, bare_pids: Sequence[int]) -> None:
+    """Both write down their steps and end by themselves."""
+    _signal(run.worker_pids(), signal.SIGUSR1)
+    _signal(bare_pids, signal.SIGUSR1)
+    _signal(bare_pids, signal.SIGCONT)
+    output, _ = run.process.communicate()
+    if run.process.returncode:
+        raise SystemExit(f"moor run failed:\n{output}")
 
 
-@contextmanager
-def _stopped(pids: Sequence[int]) -> Iterator[None]:
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        os.kill(pid, number)
 
 
-def _bare_step_s(row: Row) -> float:
-    return statistics.median(mean_step_s(without) for without, _ in row.pairs)
-
-
-def _cells(name: str, row: Row, mean: Ratios, median: Ratios) -> list[str]:
-    interval = mean.interval()
+def _cells(name: str, pairs: Sequence[Pair]) -> list[str]:
+    turns = [ratio for pair in pairs for ratio in pair.turn_ratios]
     return [
-        f"{name}, {len(row.pairs)} pairs",
-        f"{1000 * _bare_step_s(row):.1f} ms",
-        str(mean),
-        f"{interval.low:.3f}–{interval.high:.3f} ({interval.coverage:.0%})",
-        str(median),
-        "–" if row.taken is None else f"{row.taken:.2%}",
+        name,
+        f"{1000 * statistics.median(pooled_step_s(pair.bare) for pair in pairs):.1f} ms",
+        str(Ratios(tuple(pair.ratio for pair in pairs))),
+        f"{mean_interval(turns)} ({len(turns)} turns)",
+        f"{statistics.median(pair.taken for pair in pairs):.2%}",
     ]
+
+
+def _document(pairs: Sequence[Pair]) -> dict[str, object]:
+    turns = [ratio for pair in pairs for ratio in pair.turn_ratios]
+    interval = mean_interval(turns)
+    return {
+        "bare_step_ms": [round(1000 * pooled_step_s(pair.bare), 3) for pair in pairs],
+        "step_ratio": Ratios(tuple(pair.ratio for pair in pairs)).document(),
+        "turns": len(turns),
+        "turns_mean_interval_95": [round(interval.low, 5), round(interval.high, 5)],
+        "cpu_taken": [round(pair.taken, 5) for pair in pairs],
+    }
 
 
 if __name__ == "__main__":

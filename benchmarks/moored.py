@@ -85,12 +85,14 @@ class Started:
         return lines(self.folder / "events.jsonl")
 
     def launcher_pids(self) -> list[int]:
-        return [
-            line["pid"]
-            for path in sorted((self.folder / "samples").glob("*.jsonl"))
-            for line in lines(path)
-            if line["kind"] == "ready"
-        ]
+        return [line["pid"] for line in self._said("ready")]
+
+    def worker_pids(self) -> list[int]:
+        return [pid for line in self._said("running") for pid in line["pids"]]
+
+    def _said(self, kind: str) -> list[dict[str, Any]]:
+        paths = sorted((self.folder / "samples").glob("*.jsonl"))
+        return [line for path in paths for line in lines(path) if line["kind"] == kind]
 
     def phase_at_s(self, phase: str) -> float | None:
         """When (unix seconds) the run entered a phase, if it has."""

@@ -2,7 +2,7 @@
 
 Both ways run in turn, A B then B A, and only the two halves of a pair are compared: what changes
 slowly (heat, other tenants) is then the same for both, and what the order favours cancels out.
-The interval is of the median and assumes nothing about how the ratios are distributed.
+The interval of the median assumes nothing about how the ratios are distributed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the median lies, and how sure that is."""
+    """Where the middle of the ratios lies, and how sure that is."""
 
     low: float
     high: float
     coverage: float
+
+    def __str__(self) -> str:
+        return f"{self.low:.3f}–{self.high:.3f}"
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,14 @@ def median_interval(values: Sequence[float], confidence: float) -> Interval:
     while cut + 1 < (count + 1) // 2 and _coverage(count, cut + 1) >= confidence:
         cut += 1
     return Interval(ordered[cut], ordered[count - 1 - cut], _coverage(count, cut))
+
+
+def mean_interval(values: Sequence[float], errors: float = 1.96) -> Interval:
+    """The geometric mean of many ratios, give or take `errors` standard errors."""
+    logs = [math.log(value) for value in values]
+    mean, error = statistics.fmean(logs), statistics.stdev(logs) / len(logs) ** 0.5
+    coverage = math.erf(errors / math.sqrt(2))
+    return Interval(math.exp(mean - errors * error), math.exp(mean + errors * error), coverage)
 
 
 def _coverage(count: int, cut: int) -> float:

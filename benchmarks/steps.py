@@ -21,7 +21,15 @@ class Steps:
     @property
     def mean_s(self) -> float:
         """Time for each step, with whatever came between: what interferes rarely counts too."""
-        return (self.ends_s[-1] - self.ends_s[0]) / (len(self.ends_s) - 1)
+        return self.span_s / self.count
+
+    @property
+    def span_s(self) -> float:
+        return self.ends_s[-1] - self.ends_s[0]
+
+    @property
+    def count(self) -> int:
+        return len(self.ends_s) - 1
 
     @property
     def median_s(self) -> float:
@@ -49,6 +57,15 @@ def read_steps(folder: Path, count: int) -> list[Steps]:
 
 def mean_step_s(workers: Sequence[Steps]) -> float:
     return statistics.fmean(worker.mean_s for worker in workers)
+
+
+def pooled_step_s(windows: Sequence[Sequence[Steps]]) -> float:
+    """Mean step over several windows of the same workers: longer windows count for more."""
+    workers = zip(*windows, strict=True)
+    return statistics.fmean(
+        sum(window.span_s for window in worker) / sum(window.count for window in worker)
+        for worker in workers
+    )
 
 
 def median_step_s(workers: Sequence[Steps]) -> float:

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from steps import Steps, read_steps
 
 MLP = JOBS / "mlp.yaml"
 WORKERS = 2
+_START_DEADLINE_S = 120.0
 #: What the launcher sets for a member that holds one CPU.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -41,27 +44,36 @@ def moored(
     return read_steps(folder, WORKERS), report
 
 
-def bare(moor: Moor, argv: Sequence[str]) -> list[Steps]:
+@contextmanager
+def bare_started(
+    moor: Moor, folder: Path, argv: Sequence[str]
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """The same two processes, pinned to the same CPUs with the same threads, without Mooring."""
-    folder = new_folder(moor)
     cpus = sorted(os.sched_getaffinity(0))
     running = []
-    for index in range(WORKERS):
-        env = {**moor.env(variables(folder)), **_ONE_THREAD, "BENCH_INDEX": str(index)}
-        process = subprocess.Popen(
-            [sys.executable, *argv[1:]], cwd=JOBS, env=env, stdout=subprocess.DEVNULL
-        )
-        # Before the program has loaded anything: threads that it starts inherit the CPU.
-        os.sched_setaffinity(process.pid, {cpus[index]})
-        running.append(process)
     try:
-        if any(process.wait() for process in running):
-            raise SystemExit("a bare training process failed")
+        for index in range(WORKERS):
+            env = {**moor.env(variables(folder)), **_ONE_THREAD, "BENCH_INDEX": str(index)}
+            process = subprocess.Popen(
+                [sys.executable, *argv[1:]], cwd=JOBS, env=env, stdout=subprocess.DEVNULL
+            )
+            running.append(process)
+            # Before the program has loaded anything: threads that it starts inherit the CPU.
+            os.sched_setaffinity(process.pid, {cpus[index]})
+        yield running
     finally:
         for process in running:
             process.kill()
             process.wait()
-    return read_steps(folder, WORKERS)
+
+
+def wait_for_training(folder: Path, alive: Callable[[], bool]) -> None:
+    """Until both workers have warmed up."""
+    deadline = time.monotonic() + _START_DEADLINE_S
+    while len(list(folder.glob("training-*"))) < WORKERS:
+        if time.monotonic() > deadline or not alive():
+            raise SystemExit("the training did not begin")
+        time.sleep(0.02)
 
 
 def command_setting(argv: Sequence[str]) -> str:

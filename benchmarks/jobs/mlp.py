@@ -2,7 +2,7 @@
 
 Two copies do not talk to each other; they only begin together, so that both measure the same
 machine. Started bare it needs the same variables that the job file gives: BENCH_OUT (a folder),
-BENCH_COUNT, and its index.
+BENCH_COUNT, and its index. SIGUSR1 ends it as if its time were over.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -41,6 +42,13 @@ def wait_for_all(folder: Path, index: int, count: int, deadline_s: float = 120.0
 
 def main() -> None:
     arguments = parse_arguments()
+    over = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal over
+        over = True
+
+    signal.signal(signal.SIGUSR1, end)
     folder = Path(os.environ["BENCH_OUT"])
     index = int(os.environ.get("MOORING_INDEX") or os.environ["BENCH_INDEX"])
     torch.manual_seed(index)
@@ -67,7 +75,7 @@ def main() -> None:
         train()
     (folder / f"training-{index}").touch()
     ends = [time.monotonic()]
-    while ends[-1] < begin + arguments.seconds:
+    while ends[-1] < begin + arguments.seconds and not over:
         train()
         if arguments.report:
             step(examples=arguments.batch)
