@@ -36,7 +36,10 @@ class SharedCpus:
         if not held or now_s < self._look_at_s:
             return
         self._look_at_s = now_s + _LOOK_EVERY_S
-        stamp = plan_lock().stat().st_mtime
+        try:
+            stamp = plan_lock().stat().st_mtime
+        except FileNotFoundError:
+            return
         if stamp != self._stamp:
             self._stamp = stamp
             self._taken = held_by_others(self._run_id).cpus
