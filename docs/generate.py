@@ -7,13 +7,22 @@ python docs/generate.py --check    exits with 1 if one of them is out of date
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 
+from mooring.brain import filters, planner, scores  # noqa: F401  registers the rules
+from mooring.brain.presets import recipe_for
+from mooring.brain.profile import ALWAYS
+from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
-from mooring.spec.schema import cluster_reference_markdown, reference_markdown
+from mooring.model.member import Gang, Member, MemberId, Preset
+from mooring.simulate.trace import _COLUMNS as _CSV_COLUMNS
+from mooring.simulate.workload_file import WorkloadFile
+from mooring.spec.schema import _page, _schema, cluster_reference_markdown, reference_markdown
 
 _HERE = Path(__file__).resolve().parent
 _NOTE = "<!-- Written by docs/generate.py: edit the code, then run `make docs`. -->\n\n"
@@ -39,6 +48,95 @@ def command_reference() -> str:
     return "\n".join(parts)
 
 
+def workload_reference() -> str:
+    """What `moor simulate` reads: the YAML form from its models, and the columns of the CSV."""
+    columns = ", ".join(f"`{name}`" for name in _CSV_COLUMNS)
+    return (
+        "# Workload file reference\n\n"
+        "What `moor simulate` reads; how to use it is in [the simulator](simulator.md). Generated "
+        "from the models that check the file. A field without a default is required.\n"
+        + _page(_schema(WorkloadFile, ""))
+        + "\n## CSV\n\nA file whose name ends in `.csv` has one line for each job and one role in "
+        "it. The first line names the columns, of which `name`, `arrival_s` and one of "
+        "`duration_s` and `work_s` are needed; an empty cell has the default. Times are in "
+        f"seconds.\n\nColumns: {columns}.\n"
+    )
+
+
+_RULES_HEAD = """# Rules of placement
+
+Every filter and score that is registered, with what its source says of it. How they are put
+together, and how to read a plan, is in [Where does my job go, and why](placement.md); how to add
+one is in the [architecture](architecture.md#add-a-filter-or-a-score).
+
+What an answer depends on: `fixed` = what the node is, asked once and kept; `node` = also what is
+free there and who of the gang is there; `gang` = also other nodes.
+
+"""
+
+
+def rule_reference() -> str:
+    """Every rule in the registries, one line each: rules of one file that share its words share
+    the line.
+    """
+    used = {preset: _scores_of(preset) for preset in Preset}
+
+    def always(rule: Filter | Score) -> str:
+        return "every plan" if rule.name in ALWAYS else "rules and profiles that ask for it"
+
+    def weighed(rule: Filter | Score) -> str:
+        by = [preset.value for preset, names in used.items() if rule.name in names]
+        every = len(by) == len(used)
+        return "every preset" if every else ", ".join(by) or "rules and profiles that ask for it"
+
+    return "".join(
+        (
+            _RULES_HEAD,
+            "## Filters\n\nA filter refuses a node, with a reason.\n\n",
+            _rule_table(FILTERS.values(), "applies to", always),
+            "\n## Scores\n\nA score compares the nodes that no filter refuses. More is better; "
+            "the weight comes from the preset and the profile.\n\n",
+            _rule_table(SCORES.values(), "weighed by", weighed),
+        )
+    )
+
+
+def _scores_of(preset: Preset) -> set[str]:
+    """What a preset weighs for a job with servers and workers and no wishes of its own."""
+    members = tuple(Member(MemberId(role, 0), "job") for role in ("ps", "worker"))
+    gang = Gang("job", members, preset, server_roles=("ps",))
+    return {name for name, _ in recipe_for(gang).scores}
+
+
+def _rule_table(
+    rules: Iterable[Filter | Score], used: str, use: Callable[[Filter | Score], str]
+) -> str:
+    rows: dict[str, list[Filter | Score]] = {}
+    for rule in rules:
+        rows.setdefault(_says(rule), []).append(rule)
+    lines = [f"| name | what it says | {used} | depends on |\n|---|---|---|---|\n"]
+    for says, alike in rows.items():
+        names = ", ".join(f"`{rule.name}`" for rule in alike)
+        where, scope = _each(alike, use), _each(alike, lambda rule: rule.scope.value)
+        lines.append(f"| {names} | {says} | {where} | {scope} |\n")
+    return "".join(lines)
+
+
+def _each(rules: list[Filter | Score], tell: Callable[[Filter | Score], str]) -> str:
+    """What is true of all, or of each by its name."""
+    told = {rule.name: tell(rule) for rule in rules}
+    if len(set(told.values())) == 1:
+        return tell(rules[0])
+    return "; ".join(f"`{name}`: {words}" for name, words in told.items())
+
+
+def _says(rule: Filter | Score) -> str:
+    """The rule's own docstring, otherwise that of its file; on one line."""
+    own = inspect.getdoc(rule.rule)
+    text = own or inspect.getdoc(inspect.getmodule(rule.rule)) or ""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 def _block(text: str) -> str:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```\n"
@@ -49,6 +147,8 @@ def pages() -> dict[str, str]:
     return {
         "job-reference.md": _NOTE + reference_markdown(),
         "cluster-reference.md": _NOTE + cluster_reference_markdown(),
+        "workload-reference.md": _NOTE + workload_reference(),
+        "rules.md": _NOTE + rule_reference(),
         "cli.md": _NOTE + command_reference(),
     }
 

@@ -19,7 +19,9 @@ from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import Settings
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
-from mooring.brain import place
+from mooring.brain import place, queue
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.state import ClusterState
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
     Event,
@@ -39,6 +41,7 @@ from mooring.model.cluster import NodeUse, Snapshot
 from mooring.model.errors import BadInput, MooringError, RunFailed
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal
+from mooring.model.resources import Resources
 from mooring.model.status import Phase
 from mooring.record import Journal, RunRecord, create_run, plan_lock
 from mooring.record.journal import JsonValue
@@ -102,11 +105,46 @@ def choose_nodes(nodes: str | None, nic_mbps: int | None) -> Where:
 
 
 def plan_job(
-    job: TrainingJob, snapshot: Snapshot, source: str = "job"
+    job: TrainingJob, snapshot: Snapshot, source: str = "job", profile: Profile = DEFAULT
 ) -> tuple[Gang, Plan | Refusal]:
     """Where each member would go. Nothing is started."""
     gang = frameworks.expand(job, source)
-    return gang, place(gang, snapshot)
+    return gang, place(gang, snapshot, profile)
+
+
+def plan_queue(
+    jobs: Sequence[tuple[TrainingJob, str]],
+    snapshot: Snapshot,
+    pools: Sequence[queue.PoolSpec] = (),
+    profile: Profile = DEFAULT,
+) -> tuple[list[Gang], queue.Outcome]:
+    """What the queue would decide if these jobs (with their sources) arrived one by one."""
+    names = [job.metadata.name for job, _ in jobs]
+    known = {pool.name for pool in pools} or {queue.DEFAULT_POOL}
+    gangs, queued = [], []
+    for second, (job, source) in enumerate(jobs):
+        if names.count(job.metadata.name) > 1:
+            raise BadInput.at(source, "metadata.name", repr(job.metadata.name), "a name of its own")
+        pool = job.spec.pool or queue.DEFAULT_POOL
+        if pools and pool not in known:
+            accepted = f"one of the cluster's pools: {', '.join(sorted(known))}"
+            raise BadInput.at(source, "spec.pool", repr(job.spec.pool), accepted)
+        gang = frameworks.expand(job, source)
+        gangs.append(gang)
+        queued.append(
+            queue.QueuedGang(
+                gang,
+                priority=job.spec.priority,
+                pool=pool if pools else queue.DEFAULT_POOL,
+                arrived_s=float(second),
+            )
+        )
+    capacity = sum((node.capacity for node in snapshot.nodes), Resources())
+    problems = queue.check_pools(pools, capacity)
+    if problems:
+        raise BadInput("cluster", problems)
+    cluster = ClusterState(snapshot, profile)
+    return gangs, queue.arrive(queued, cluster, capacity, pools)
 
 
 def run_job(

@@ -1,15 +1,18 @@
 """What every body must do, one suite for all of them.
 
 A body is made by a factory below; what is tested here is only the protocol of
-`mooring.bodies.base`: events out, instructions in, nothing left after `close`.
+`mooring.bodies.base`: events out, instructions in, nothing left after `close`. A behaviour is
+the same thing told twice: as the code that a real member runs, and as the script of a simulated.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,16 +22,35 @@ from mooring.bodies.local import netns
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import Settings
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
+from mooring.bodies.simulated.body import Script, SimulatedBody
 from mooring.brain import place
 from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
+from mooring.model.cluster import Cpu, Node, Snapshot
 from mooring.model.launch import Launch, LocalProcess
 from mooring.model.member import Gang, Member, MemberId, Preset
 from mooring.model.plan import Plan
-from mooring.record import RunRecord, create_run
+from mooring.record import create_run
 from support.moor import leftovers
 
-FOREVER = "import time; time.sleep(600)"
-STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {FOREVER}"
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What members do, in both worlds."""
+
+    code: str
+    script: Script
+
+
+FOREVER = Behaviour("import time; time.sleep(600)", Script(math.inf))
+STUBBORN = Behaviour(
+    f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {FOREVER.code}",
+    Script(math.inf, stop_s=math.inf),
+)
+ENDS_AT_ONCE = Behaviour("pass", Script(0.0))
+
+
+def exits_with(code: int) -> Behaviour:
+    return Behaviour(f"raise SystemExit({code})", Script(0.0, code))
 
 
 @dataclass
@@ -38,16 +60,21 @@ class Stage:
     body: Body
     gang: Gang
     plan: Plan
-    run: RunRecord
-    seen: list[Event]
+    now_s: Callable[[], float]
+    """The time that the body goes by."""
+    leftovers: Callable[[], list[str]]
+    """What is left of the members, after `close` nothing."""
+    seen: list[Event] = field(default_factory=list)
+    scripts: dict[MemberId, Script] = field(default_factory=dict)
 
-    def start(self, code: str, epoch: int = 0, attempt: int = 0) -> None:
+    def start(self, behaviour: Behaviour, epoch: int = 0, attempt: int = 0) -> None:
+        self.scripts.update(dict.fromkeys(self.ids, behaviour.script))
         self.body.start(
             [
                 Order(
                     member,
                     self.plan.slot_of(member.id),
-                    Launch((sys.executable, "-S", "-c", code), {}, (LocalProcess(0),)),
+                    Launch((sys.executable, "-S", "-c", behaviour.code), {}, (LocalProcess(0),)),
                     epoch,
                     attempt,
                 )
@@ -59,7 +86,7 @@ class Stage:
         deadline = time.monotonic() + 30
         while not done(self.seen):
             assert time.monotonic() < deadline, f"never: {what}; saw {self.seen}"
-            self.seen += self.body.poll(time.monotonic(), 0.05)
+            self.seen += self.body.poll(self.now_s(), 0.05)
 
     def wait_all(self, kind: type[Event]) -> None:
         count = len(self.gang.members)
@@ -70,8 +97,8 @@ class Stage:
         return [member.id for member in self.gang.members]
 
 
-def local_stage(tmp_path: Path, virtual_nodes: int, members: int = 2) -> Stage:
-    gang = Gang(
+def workers(members: int = 2) -> Gang:
+    return Gang(
         job="contract",
         members=tuple(
             Member(MemberId("worker", index), "contract", ports={"main": 0})
@@ -79,24 +106,47 @@ def local_stage(tmp_path: Path, virtual_nodes: int, members: int = 2) -> Stage:
         ),
         preset=Preset.SPREAD,
     )
-    snapshot = local_snapshot(virtual_nodes, None)
+
+
+def placed(gang: Gang, snapshot: Snapshot) -> Plan:
     plan = place(gang, snapshot)
     assert isinstance(plan, Plan)
+    return plan
+
+
+def local_stage(tmp_path: Path, virtual_nodes: int) -> Stage:
+    gang = workers()
+    snapshot = local_snapshot(virtual_nodes, None)
+    plan = placed(gang, snapshot)
     run = create_run(
         "contract", directory=None, virtual_nodes=virtual_nodes, source="", version="0"
     )
     settings = Settings(tmp_path, None, 30.0, 5.0, "sdk", None, None)
     nodes = LocalNodes(run, snapshot, virtual=virtual_nodes > 0)
-    return Stage(LocalBody(run, nodes, settings), gang, plan, run, [])
+    body = LocalBody(run, nodes, settings)
+    return Stage(body, gang, plan, time.monotonic, lambda: leftovers(run))
+
+
+def simulated_stage(_: Path) -> Stage:
+    cpus = tuple(Cpu(index, index, 0, 0, 0) for index in range(4))
+    nodes = tuple(Node(f"node-{index}", cpus, 4000, 2**33) for index in range(2))
+    snapshot = Snapshot(nodes)
+    gang = workers()
+    scripts: dict[MemberId, Script] = {}
+    body = SimulatedBody(snapshot, lambda order: scripts[order.member.id])
+    left = lambda: [member.name for member in body.alive]  # noqa: E731
+    plan = placed(gang, snapshot)
+    return Stage(body, gang, plan, body.clock.now_s, left, scripts=scripts)
 
 
 BODIES = [
-    pytest.param(0, id="local-plain"),
+    pytest.param(partial(local_stage, virtual_nodes=0), id="local-plain"),
     pytest.param(
-        2,
+        partial(local_stage, virtual_nodes=2),
         id="local-virtual",
         marks=pytest.mark.skipif(netns.why_not() is not None, reason=str(netns.why_not())),
     ),
+    pytest.param(simulated_stage, id="simulated"),
 ]
 
 
@@ -105,24 +155,29 @@ def stage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Stage]:
     monkeypatch.setenv("MOORING_HOME", str(tmp_path / "home"))
-    made = local_stage(tmp_path, request.param)
+    make: Callable[[Path], Stage] = request.param
+    made = make(tmp_path)
     try:
         yield made
     finally:
         made.body.close()
-        assert leftovers(made.run) == []
+        assert made.leftovers() == []
+
+
+def has_run(stage: Stage, mark: Path) -> bool:
+    return bool(stage.body.ran) if isinstance(stage.body, SimulatedBody) else mark.exists()
 
 
 def test_nothing_runs_before_the_gate_opens(stage: Stage, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     stage.body.prepare(stage.gang, stage.plan, 0)
-    stage.start(f"open({str(mark)!r}, 'w')")
+    stage.start(Behaviour(f"open({str(mark)!r}, 'w')", Script(0.0)))
     stage.wait_all(MemberReady)
-    assert not mark.exists()
+    assert not has_run(stage, mark)
     assert not any(isinstance(event, MemberRunning) for event in stage.seen)
     stage.body.open_gate(stage.ids)
     stage.wait_all(MemberExited)
-    assert mark.exists()
+    assert has_run(stage, mark)
     assert sum(isinstance(event, MemberRunning) for event in stage.seen) == 2
     exits = {event for event in stage.seen if isinstance(event, MemberExited)}
     assert exits == {MemberExited(member, 0, 0, 0) for member in stage.ids}
@@ -130,7 +185,7 @@ def test_nothing_runs_before_the_gate_opens(stage: Stage, tmp_path: Path) -> Non
 
 def test_an_exit_code_comes_with_its_epoch_and_attempt(stage: Stage) -> None:
     stage.body.prepare(stage.gang, stage.plan, 3)
-    stage.start("raise SystemExit(7)", epoch=3, attempt=2)
+    stage.start(exits_with(7), epoch=3, attempt=2)
     stage.wait_all(MemberReady)
     stage.body.open_gate(stage.ids)
     stage.wait_all(MemberExited)
@@ -143,7 +198,7 @@ def test_an_exit_code_comes_with_its_epoch_and_attempt(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "grace_s", "exit_codes"),
+    ("behaviour", "grace_s", "exit_codes"),
     [
         (FOREVER, 5.0, {143}),
         # The launcher's own grace of 5 s is cut short: no grace means SIGKILL at once.
@@ -151,14 +206,14 @@ def test_an_exit_code_comes_with_its_epoch_and_attempt(stage: Stage) -> None:
     ],
 )
 def test_stopping_ends_members(
-    stage: Stage, code: str, grace_s: float, exit_codes: set[int]
+    stage: Stage, behaviour: Behaviour, grace_s: float, exit_codes: set[int]
 ) -> None:
     stage.body.prepare(stage.gang, stage.plan, 0)
-    stage.start(code)
+    stage.start(behaviour)
     stage.wait_all(MemberReady)
     stage.body.open_gate(stage.ids)
     stage.wait_all(MemberRunning)
-    stage.body.stop(stage.ids, grace_s, time.monotonic())
+    stage.body.stop(stage.ids, grace_s, stage.now_s())
     stage.wait_all(MemberExited)
     assert {e.exit_code for e in stage.seen if isinstance(e, MemberExited)} == exit_codes
 
@@ -166,7 +221,7 @@ def test_stopping_ends_members(
 def test_members_can_be_stopped_at_the_gate(stage: Stage) -> None:
     stage.body.prepare(stage.gang, stage.plan, 0)
     stage.start(FOREVER)
-    stage.body.stop(stage.ids, 5.0, time.monotonic())
+    stage.body.stop(stage.ids, 5.0, stage.now_s())
     stage.wait_all(MemberExited)
     assert not any(isinstance(event, MemberRunning) for event in stage.seen)
 
@@ -183,7 +238,7 @@ def test_a_second_epoch_follows_the_first(stage: Stage) -> None:
     for epoch in (0, 1):
         stage.seen.clear()
         stage.body.prepare(stage.gang, stage.plan, epoch)
-        stage.start("pass", epoch=epoch)
+        stage.start(ENDS_AT_ONCE, epoch=epoch)
         stage.wait_all(MemberReady)
         stage.body.open_gate(stage.ids)
         stage.wait_all(MemberExited)
@@ -203,4 +258,4 @@ def test_closing_at_any_moment_leaves_nothing(stage: Stage, moment: str) -> None
         stage.body.open_gate(stage.ids)
         stage.wait_all(MemberRunning)
     stage.body.close()
-    assert leftovers(stage.run) == []
+    assert stage.leftovers() == []

@@ -5,5 +5,7 @@ same code.
 """
 
 from mooring.brain.place import place
+from mooring.brain.profile import Profile
+from mooring.brain.state import ClusterState
 
-__all__ = ["place"]
+__all__ = ["ClusterState", "Profile", "place"]

@@ -2,105 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
-from mooring.brain.board import Answer, Board
-from mooring.brain.room import Cut, Room
+import numpy as np
+
+from mooring.brain.board import Board
+from mooring.brain.fill import fill
+from mooring.brain.layout import ALL
+from mooring.brain.pool import Numbers
 from mooring.brain.trials import Trial, Zone
-from mooring.brain.want import Want
+from mooring.brain.want import Kinds, Want
 from mooring.model.member import Relation, Rule
-from mooring.model.plan import NodeVerdict
 
 
-@dataclass(frozen=True)
-class Seat:
-    room: Room
-    cut: Cut
-    verdicts: tuple[NodeVerdict, ...]
+class Seat(NamedTuple):
+    """A node, and the states of its CPUs and devices before and after the member took its own."""
+
+    node: int
+    before: int
+    after: int
+
+
+#: Class of reason -> how many nodes gave it.
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Members of one kind that were placed at once, and the states of all nodes before that."""
+
+    want: Want
+    positions: tuple[int, ...]
+    nodes: list[int]
+    states: Numbers
 
 
 @dataclass
 class Attempt:
-    """`seats` and `failed` are by position in the gang; `failed` in the order of failing."""
+    """`where` and `failed` are by position in the gang, in the order of trying.
+
+    `lonely` are those that had a seat and lost it again, in that order: they are in `failed` too.
+    """
 
     board: Board
-    seats: dict[int, Seat] = field(default_factory=dict)
-    failed: dict[int, tuple[NodeVerdict, ...]] = field(default_factory=dict)
+    trial: Trial
+    runs: list[Run] = field(default_factory=list)
+    where: dict[int, int] = field(default_factory=dict)
+    failed: dict[int, Counts] = field(default_factory=dict)
+    lonely: dict[int, Seat] = field(default_factory=dict)
 
     @property
     def nodes(self) -> int:
-        return len({seat.room.index for seat in self.seats.values()})
+        return len(set(self.where.values()))
+
+    @cached_property
+    def all_seats(self) -> dict[int, Seat]:
+        """Of everybody who ever had one; only worked out for a pass that is made use of."""
+        found: dict[int, Seat] = {}
+        for run in self.runs:
+            seats = _cut_seats if run.want.cuts else _seats
+            found.update(zip(run.positions, seats(self.board, run), strict=False))
+        return found
 
 
 def attempt(
-    board: Board,
-    wants: Sequence[Want],
-    trial: Trial,
-    forced: Mapping[int, int] | None = None,
+    board: Board, kinds: Kinds, trial: Trial, forced: Mapping[int, int] | None = None
 ) -> Attempt:
     """Place in this order on a fresh board. `forced` names the node of each position."""
-    result = Attempt(board)
-    for position in trial.order:
-        want = wants[position]
-        answers = _confined(board.ask(want), want, trial.zone)
-        verdicts = tuple(answer.verdict for answer in answers)
-        board.untried[want.role] -= 1
-        chosen = _best(answers) if forced is None else forced[position]
-        if chosen is None:
-            result.failed[position] = verdicts
-            continue
-        room = board.rooms[chosen]
-        result.seats[position] = Seat(room, board.take(want, room), verdicts)
-    _put_out_the_lonely(result, wants)
+    result = Attempt(board, trial)
+    for want, positions in _runs(board, kinds, trial.order):
+        states = board.free.state.copy()
+        if forced is None:
+            allowed = trial.zone.nodes.get(want.role)
+            nodes = fill(board, want, len(positions), allowed).tolist()
+        else:
+            nodes = [forced[position] for position in positions]
+            for node in nodes:
+                board.take(want, np.array([node]))
+        board.untried[want.role] -= len(positions)
+        result.runs.append(Run(want, positions, nodes, states))
+        result.where.update(zip(positions, nodes, strict=False))
+        if len(nodes) < len(positions):
+            counts = count_reasons(board, want, trial.zone)
+            result.failed.update(dict.fromkeys(positions[len(nodes) :], counts))
+    _put_out_the_lonely(result, kinds)
     return result
 
 
-def _confined(answers: list[Answer], want: Want, zone: Zone) -> list[Answer]:
-    if want.role not in zone.nodes:
-        return answers
-    confined = []
-    for index, answer in enumerate(answers):
-        reason = zone.refuses(want.role, index)
-        if reason and not answer.verdict.refused:
-            verdict = NodeVerdict(answer.verdict.node, (reason,))
-            confined.append(Answer(answer.version, verdict, 0.0))
+def _seats(board: Board, run: Run) -> Iterator[Seat]:
+    for node, state in zip(run.nodes, run.states[run.nodes].tolist(), strict=True):
+        yield Seat(node, state, state)
+
+
+def _cut_seats(board: Board, run: Run) -> Iterator[Seat]:
+    """One after the other on the same node: each cuts from what the one before has left."""
+    successor = board.layout.pool.successor
+    now: dict[int, int] = dict(zip(run.nodes, run.states[run.nodes].tolist(), strict=True))
+    for node in run.nodes:
+        before = now[node]
+        after = now[node] = successor(before, run.want)
+        yield Seat(node, before, after)
+
+
+def _runs(
+    board: Board, kinds: Kinds, order: tuple[int, ...]
+) -> Iterator[tuple[Want, tuple[int, ...]]]:
+    """Members of one kind side by side are placed at once.
+
+    Where all of a role must be on one node, the first chooses it and is on its own.
+    """
+    for number, group in itertools.groupby(order, key=kinds.of.__getitem__):
+        want, positions = kinds.wants[number], tuple(group)
+        first_chooses = any(
+            rule.relation is Relation.TOGETHER
+            and want.role in rule.roles
+            and want.role in rule.others
+            for rule in board.required
+        )
+        if first_chooses and len(positions) > 1:
+            yield want, positions[:1]
+            yield want, positions[1:]
         else:
-            confined.append(answer)
-    return confined
+            yield want, positions
 
 
-def _best(answers: Sequence[Answer]) -> int | None:
-    """The first of the highest total."""
-    best: int | None = None
-    for index, answer in enumerate(answers):
-        if answer.verdict.reasons:
-            continue
-        if best is None or answer.total > answers[best].total:
-            best = index
-    return best
+def count_reasons(board: Board, want: Want, zone: Zone) -> Counts:
+    """How many nodes object for each class of reason; a node with several counts under each."""
+    own = board.objections(want)
+    rest = board.gang_objections(want)
+    counts: Counter[str] = Counter()
+    refused = np.zeros(len(board.layout), dtype=bool)
+    for reason in dict.fromkeys((*own, *rest)):
+        masks = [found[reason] for found in (own, rest) if reason in found]
+        mask = np.logical_or.reduce(masks)
+        counts[reason] += int(np.count_nonzero(mask))
+        refused |= mask
+    allowed = zone.nodes.get(want.role)
+    if allowed is not None:
+        counts[zone.reason[want.role]] += int(np.count_nonzero(~allowed & ~refused))
+    return {reason: count for reason, count in counts.items() if count}
 
 
-def lonely(rule: Rule, role: str, room: Room) -> bool:
+def lonely(rule: Rule, role: str, node: int, board: Board) -> bool:
     """Is a member of this role, on this node, without the one that it must be together with?"""
     return (
         rule.relation is Relation.TOGETHER
         and role in rule.roles
         and role not in rule.others
-        and not any(room.roles[other] for other in rule.others)
+        and not any(board.role(other)[node] for other in rule.others)
     )
 
 
-def _put_out_the_lonely(result: Attempt, wants: Sequence[Want]) -> None:
+def _put_out_the_lonely(result: Attempt, kinds: Kinds) -> None:
     """Members that went ahead of those they must be together with, who then did not follow."""
-    found = True
-    while found:
-        found = False
-        for position, seat in list(result.seats.items()):
-            role = wants[position].role
-            if any(lonely(rule, role, seat.room) for rule in result.board.required):
-                result.board.put_out(wants[position], seat.room, seat.cut)
-                del result.seats[position]
-                verdicts = tuple(a.verdict for a in result.board.ask(wants[position]))
-                result.failed[position] = verdicts
-                found = True
+    board = result.board
+    rules = [rule for rule in board.required if rule.relation is Relation.TOGETHER]
+    while any(_leaves_somebody_alone(rule, board) for rule in rules):
+        for position, node in list(result.where.items()):
+            want = kinds[position]
+            if any(lonely(rule, want.role, node, board) for rule in rules):
+                seat = result.all_seats[position]
+                put_out(board, want, seat)
+                del result.where[position]
+                result.lonely[position] = seat
+                result.failed[position] = count_reasons(board, want, Zone())
+
+
+def _leaves_somebody_alone(rule: Rule, board: Board) -> bool:
+    seekers = [role for role in rule.roles if role not in rule.others]
+    seeking = board.present(seekers, ALL)
+    if seeking is None:
+        return False
+    sought = board.present(rule.others, ALL)
+    return bool((seeking if sought is None else seeking & ~sought).any())
+
+
+def put_out(board: Board, want: Want, seat: Seat) -> None:
+    """Give back what this seat took, whoever has been seated there since."""
+    pool = board.layout.pool
+    now = int(board.free.state[seat.node])
+    before, after = pool.masks(seat.before), pool.masks(seat.after)
+    state = pool.given_back(now, before[0] & ~after[0], before[1] & ~after[1])
+    board.put_out(want, np.array([seat.node]), np.array([state], dtype=np.int32))

@@ -1,103 +1,235 @@
-"""The cluster while one plan is being made: all rooms, and each node's answers so far.
+"""The cluster while one plan is being made: what is left, and what this gang has taken so far.
 
-Members with equal wants get equal answers, so an answer is kept until its node changes; a gang
-of a few roles costs a few answers for each change, not one scan of the cluster a member.
+One board serves one pass over a gang. It is a copy: what it takes, nobody else misses.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+import numpy as np
+
+from mooring.brain.layout import ALL, Amounts, Free, Layout, Mask, Rows, Values
+from mooring.brain.pool import Numbers
 from mooring.brain.presets import Recipe
-from mooring.brain.registry import FILTERS, SCORES, Filter, Scope
-from mooring.brain.room import Cut, Room
+from mooring.brain.registry import FILTERS, SCORES, Objections, Scope
 from mooring.brain.want import Want
-from mooring.model.cluster import Snapshot
 from mooring.model.member import Gang
-from mooring.model.plan import NodeVerdict
 
+_ENDLESS = 1_000_000
+#: Kinds of members whose fixed answers are remembered; each costs some bytes a node.
+_MOST_KEPT = 64
 
-@dataclass(frozen=True)
-class Answer:
-    version: int
-    verdict: NodeVerdict
-    total: float
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
 
 
 class Board:
-    def __init__(self, gang: Gang, recipe: Recipe, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        gang: Gang,
+        recipe: Recipe,
+        layout: Layout,
+        free: Free,
+        sizes: Counter[str] | None = None,
+    ) -> None:
+        """`sizes`: how many members each role has, if that is known already."""
         self.gang = gang
+        self.recipe = recipe
         self.required = recipe.required
         self.preferred = recipe.preferred
-        self.rooms = tuple(
-            Room(index, node, snapshot.use_of(node.name))
-            for index, node in enumerate(snapshot.nodes)
-        )
-        self.sizes = Counter(member.id.role for member in gang.members)
+        self.layout = layout
+        self.free = free.over(free.ports)
+        self.members: Numbers = np.zeros(len(layout), dtype=np.int32)
+        self.sizes = sizes or Counter(member.id.role for member in gang.members)
         #: Members of each role that no node has been sought for yet.
         self.untried = Counter(self.sizes)
         filters = [FILTERS[name] for name in recipe.filters]
-        self._node_filters = [rule for rule in filters if rule.scope is Scope.NODE]
-        self._gang_filters = [rule for rule in filters if rule.scope is Scope.GANG]
-        self._scores = [(name, SCORES[name], weight) for name, weight in recipe.scores]
-        self._homes: dict[str, Counter[int]] = {}
-        self._answers: dict[Want, list[Answer | None]] = {}
+        self.node_filters = [rule for rule in filters if rule.scope is not Scope.GANG]
+        self.gang_filters = [rule for rule in filters if rule.scope is Scope.GANG]
+        self._fixed_filters = [rule for rule in filters if rule.scope is Scope.FIXED]
+        self._moving_filters = [rule for rule in filters if rule.scope is Scope.NODE]
+        self._fixed_key = tuple(rule.name for rule in self._fixed_filters)
+        self._roles: dict[str, Numbers] = {}
+        self._ports: dict[int, Mask] = {}
+        self._once: dict[str, Values] | None = None
 
-    def ask(self, want: Want) -> list[Answer]:
-        """Every node's answer for such a member now, in node order."""
-        kept = self._answers.setdefault(want, [None] * len(self.rooms))
-        answers: list[Answer] = []
-        for room, known in zip(self.rooms, kept, strict=True):
-            if known is None or known.version != room.version:
-                known = self._answer(want, room)
-                kept[room.index] = known
-            answers.append(known)
-        if self._gang_filters:
-            return [
-                self._with_gang_filters(want, room, answer)
-                for room, answer in zip(self.rooms, answers, strict=True)
-            ]
-        return answers
+    # -- what rules ask
 
-    def take(self, want: Want, room: Room) -> Cut:
-        self._homes.setdefault(want.role, Counter())[room.index] += 1
-        return room.take(want)
+    def role(self, role: str) -> Numbers:
+        """How many of this role each node has."""
+        found = self._roles.get(role)
+        if found is None:
+            found = self._roles[role] = np.zeros(len(self.layout), dtype=np.int32)
+        return found
 
-    def put_out(self, want: Want, room: Room, cut: Cut) -> None:
-        homes = self._homes[want.role]
-        homes[room.index] -= 1
-        if not homes[room.index]:
-            del homes[room.index]
-        room.put_out(want, cut)
+    def present(self, roles: Sequence[str], rows: Rows) -> Mask | None:
+        """Where any of these roles is; None if nowhere."""
+        found: Mask | None = None
+        for role in roles:
+            if role in self._roles:
+                here = self._roles[role][rows] > 0
+                found = here if found is None else found | here
+        return found
 
-    def is_elsewhere(self, roles: Sequence[str], room: Room) -> bool:
-        """Is any member of these roles on another node?"""
-        return any(index != room.index for role in roles for index in self._homes.get(role, ()))
+    def port(self, port: int) -> Mask:
+        """Where this port is in use."""
+        found = self._ports.get(port)
+        if found is None:
+            found = np.zeros(len(self.layout), dtype=bool)
+            found[list(self.free.ports.get(port, ()))] = True
+            self._ports[port] = found
+        return found
 
-    def _answer(self, want: Want, room: Room) -> Answer:
-        reasons = _reasons(self._node_filters, want, room, self)
-        if reasons:
-            return Answer(room.version, NodeVerdict(room.node.name, reasons), 0.0)
-        scores = tuple(
-            (name, weight * rule(want, room, self) + 0.0) for name, rule, weight in self._scores
-        )
-        verdict = NodeVerdict(room.node.name, scores=scores)
-        return Answer(room.version, verdict, verdict.total)
+    def ports_in_use(self, index: int) -> frozenset[int]:
+        return frozenset(port for port, used in self._ports.items() if used[index])
 
-    def _with_gang_filters(self, want: Want, room: Room, answer: Answer) -> Answer:
-        reasons = _reasons(self._gang_filters, want, room, self)
-        if not reasons:
-            return answer
-        known = answer.verdict.reasons
-        return Answer(answer.version, NodeVerdict(room.node.name, known + reasons), 0.0)
+    def free_cpus(self, rows: Rows) -> Numbers:
+        """CPUs that nobody holds exclusively."""
+        found: Numbers = self.layout.pool.free_cpus[self.free.state[rows]]
+        return found
+
+    def spare_cpus(self, rows: Rows) -> Amounts:
+        """CPUs that can be given away whole, with enough left for those who share the rest."""
+        kept = np.maximum(-(-self.free.shared_millis[rows] // 1000), self.free.sharers[rows] > 0)
+        spare: Amounts = np.subtract(self.free_cpus(rows), kept, dtype=np.int64)
+        return spare
+
+    def shareable_millis(self, rows: Rows) -> Amounts:
+        """What one more shared member may ask for."""
+        in_cpus = self.free_cpus(rows) * np.int64(1000) - self.free.shared_millis[rows]
+        least: Amounts = np.minimum(self.free.cpu_millis[rows], in_cpus)
+        return least
+
+    def fits(self, want: Want, rows: Rows) -> Amounts:
+        """How many members of this kind the free amounts allow for."""
+        free = self.free
+        counts: list[Amounts] = []
+        if want.exclusive:
+            counts.append(self.spare_cpus(rows) // want.whole_cpus)
+            counts.append(free.cpu_millis[rows] // want.cpu_millis)
+        elif want.cpu_millis:
+            counts.append(self.shareable_millis(rows) // want.cpu_millis)
+        if want.memory_bytes:
+            counts.append(free.memory_bytes[rows] // want.memory_bytes)
+        if want.gpus:
+            counts.append(free.gpus[rows] // want.gpus)
+        for port in want.ports:
+            counts.append((~self.port(port)[rows]).astype(np.int64))
+        if not counts:
+            return np.full(len(self.members[rows]), _ENDLESS, dtype=np.int64)
+        least = counts[0]
+        for count in counts[1:]:
+            least = np.minimum(least, count)
+        return np.clip(least, 0, _ENDLESS)
+
+    # -- what nodes answer
+
+    def objections(self, want: Want, rows: Rows = ALL) -> Objections:
+        """What the nodes object to by themselves, by class of reason."""
+        found: Objections = {}
+        for rule in self.node_filters:
+            for reason, refused in rule.rule(want, self, rows).items():
+                found[reason] = found[reason] | refused if reason in found else refused
+        return found
+
+    def gang_objections(self, want: Want, rows: Rows = ALL) -> Objections:
+        found: Objections = {}
+        for rule in self.gang_filters:
+            for reason, refused in rule.rule(want, self, rows).items():
+                found[reason] = found[reason] | refused if reason in found else refused
+        return found
+
+    def can_take(self, want: Want) -> Mask:
+        """Which nodes can take such a member now."""
+        refused = self._refused_for_good(want)
+        for rule in (*self._moving_filters, *self.gang_filters):
+            for mask in rule.rule(want, self, ALL).values():
+                refused = refused | mask
+        return ~refused
+
+    def can_take_another(self, want: Want, rows: Rows) -> Mask:
+        """Of nodes that could take such a member before, which still can."""
+        refused = np.zeros(len(self.members[rows]), dtype=bool)
+        for rule in self._moving_filters:
+            for mask in rule.rule(want, self, rows).values():
+                refused |= mask
+        return ~refused
+
+    def totals(self, want: Want, rows: Rows) -> Values:
+        """The weighed sum of the scores of nodes that can take the member."""
+        total = np.zeros(len(self.members[rows]))
+        self._once = {}
+        for name, weight in self.recipe.scores:
+            value = self.score(name, want, rows)
+            if not isinstance(value, float) or value:
+                total += weight * value
+        self._once = None
+        return total
+
+    def once(self, key: str, compute: Callable[[], Values]) -> Values:
+        """What several scores of one member on the same nodes need is computed once."""
+        if self._once is None:
+            return compute()
+        if key not in self._once:
+            self._once[key] = compute()
+        return self._once[key]
+
+    def score(self, name: str, want: Want, rows: Rows) -> Values | float:
+        score = SCORES[name]
+        if score.scope is not Scope.FIXED:
+            return score.rule(want, self, rows)
+        kept = self.layout.fixed_scores
+        known = kept.get((name, want))
+        if known is None:
+            known = score.rule(want, self, ALL)
+            _keep(kept, (name, want), known)
+        return known if isinstance(known, float) else known[rows]
+
+    def _refused_for_good(self, want: Want) -> Mask:
+        kept = self.layout.fixed_refusals
+        known = kept.get((self._fixed_key, want))
+        if known is None:
+            known = np.zeros(len(self.layout), dtype=bool)
+            for rule in self._fixed_filters:
+                for mask in rule.rule(want, self, ALL).values():
+                    known |= mask
+            _keep(kept, (self._fixed_key, want), known)
+        return known
+
+    # -- taking in and putting out
+
+    def take(self, want: Want, rows: Rows) -> None:
+        """One such member more on each of these nodes."""
+        if want.cuts:
+            state = self.free.state
+            state[rows] = self.layout.pool.after(state[rows], want)
+        self._count(want, rows, 1)
+
+    def put_out(self, want: Want, rows: Rows, before: Numbers, count: Numbers | int = 1) -> None:
+        """The last `count` such members off each of these nodes, back to the state before them."""
+        self.free.state[rows] = before
+        self._count(want, rows, -count)
+
+    def _count(self, want: Want, rows: Rows, count: Numbers | int) -> None:
+        free = self.free
+        self.members[rows] += count
+        self.role(want.role)[rows] += count
+        free.cpu_millis[rows] -= count * np.int64(want.cpu_millis)
+        if want.memory_bytes:
+            free.memory_bytes[rows] -= count * np.int64(want.memory_bytes)
+        if want.gpus:
+            free.gpus[rows] -= count * np.int64(want.gpus)
+        if not want.exclusive:
+            free.shared_millis[rows] += count * np.int64(want.cpu_millis)
+            free.sharers[rows] += count
+        for port in want.ports:
+            self.port(port)[rows] = np.asarray(count) > 0
 
 
-def _reasons(filters: Sequence[Filter], want: Want, room: Room, board: Board) -> tuple[str, ...]:
-    """All reasons, the first of each class: two filters may both miss CPUs."""
-    found: dict[str, str] = {}
-    for rule in filters:
-        for reason in rule.rule(want, room, board):
-            found.setdefault(reason.partition(" (")[0], reason)
-    return tuple(found.values())
+def _keep(kept: dict[Key, Kept], key: Key, value: Kept) -> None:
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[key] = value

@@ -6,14 +6,15 @@ nodes in the same state, only one order is tried; what is known to fail is not e
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from enum import Enum
+
+import numpy as np
 
 from mooring.brain.attempt import lonely
 from mooring.brain.board import Board
-from mooring.brain.room import Room
 from mooring.brain.trials import hardest_first
-from mooring.brain.want import Want
+from mooring.brain.want import Kinds
 
 MOST_MEMBERS = 8
 MOST_NODES = 8
@@ -26,15 +27,16 @@ class Result(Enum):
     GAVE_UP = "gave up"
 
 
-def search(board: Board, wants: Sequence[Want]) -> Mapping[int, int] | Result:
+def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
     """Position -> node index for all members, or that there is no such plan."""
-    if len(wants) > MOST_MEMBERS or len(board.rooms) > MOST_NODES:
+    if len(kinds) > MOST_MEMBERS or len(board.layout) > MOST_NODES:
         return Result.GAVE_UP
-    order: Sequence[int] = hardest_first(board, wants)
+    order = hardest_first(board, kinds)
     # Equal wants side by side, so that their permutations are tried once.
-    first = {want: rank for rank, want in reversed(list(enumerate(wants[i] for i in order)))}
-    order = sorted(order, key=lambda i: (first[wants[i]], i))
-    kinds = [_kind(room) for room in board.rooms]
+    first = {number: rank for rank, number in reversed(list(enumerate(kinds.of[i] for i in order)))}
+    order = tuple(sorted(order, key=lambda i: (first[kinds.of[i]], i)))
+    sought = {want.wish.node for want in kinds.wants}
+    alike = [_kind(board, index, sought) for index in range(len(board.layout))]
     seen: set[Hashable] = set()
     chosen: dict[int, int] = {}
     steps = 0
@@ -43,39 +45,38 @@ def search(board: Board, wants: Sequence[Want]) -> Mapping[int, int] | Result:
         nonlocal steps
         if depth == len(order):
             return not any(
-                lonely(rule, wants[i].role, board.rooms[index])
+                lonely(rule, kinds[i].role, index, board)
                 for i, index in chosen.items()
                 for rule in board.required
             )
         position = order[depth]
-        want = wants[position]
+        want = kinds[position]
         lowest = 0
-        if depth and wants[order[depth - 1]] == want:
+        if depth and kinds.of[order[depth - 1]] == kinds.of[position]:
             lowest = chosen[order[depth - 1]]
-        state = (depth, lowest, tuple(_state(room) for room in board.rooms))
+        states = _states(board)
+        state = (depth, lowest, states)
         if state in seen:
             return False
-        answers = board.ask(want)
-        candidates = [
-            index
-            for index, answer in enumerate(answers)
-            if index >= lowest and not answer.verdict.reasons
-        ]
+        nodes = np.flatnonzero(board.can_take(want))
+        nodes = nodes[nodes >= lowest]
+        totals = dict(zip(nodes.tolist(), board.totals(want, nodes).tolist(), strict=True))
         # Nodes that cannot be told apart: the first stands for all.
-        distinct = {(kinds[index], state[2][index]): index for index in reversed(candidates)}
-        candidates = sorted(distinct.values(), key=lambda index: (-answers[index].total, index))
+        distinct = {(alike[index], states[index]): index for index in reversed(totals)}
+        candidates = sorted(distinct.values(), key=lambda index: (-totals[index], index))
         board.untried[want.role] -= 1
         for index in candidates:
             if steps >= _MOST_STEPS:
                 break
             steps += 1
-            room = board.rooms[index]
-            cut = board.take(want, room)
+            row = np.array([index])
+            before = board.free.state[row]
+            board.take(want, row)
             chosen[position] = index
             if descend(depth + 1):
                 return True
             del chosen[position]
-            board.put_out(want, room, cut)
+            board.put_out(want, row, before)
         board.untried[want.role] += 1
         seen.add(state)
         return False
@@ -85,19 +86,33 @@ def search(board: Board, wants: Sequence[Want]) -> Mapping[int, int] | Result:
     return Result.GAVE_UP if steps >= _MOST_STEPS else Result.IMPOSSIBLE
 
 
-def _kind(room: Room) -> Hashable:
-    node = room.node
-    return frozenset(node.labels.items()), node.taints, room.overlapping
-
-
-def _state(room: Room) -> Hashable:
+def _kind(board: Board, index: int, sought: set[str]) -> Hashable:
+    layout = board.layout
+    name = layout.nodes[index].name
     return (
-        room.cpu_millis,
-        room.memory_bytes,
-        room.gpu_count,
-        len(room.cpus),
-        room.shared_millis,
-        room.shared_members,
-        frozenset(room.ports),
-        frozenset((role, count) for role, count in room.roles.items() if count),
+        layout.label_class[index],
+        layout.taint_class[index],
+        layout.overlapping[index],
+        layout.gpu_kind_class[index],
+        layout.policy_class[index],
+        name if name in sought else "",
     )
+
+
+def _states(board: Board) -> tuple[Hashable, ...]:
+    """Of each node, all that decides what else it can take."""
+    free = board.free
+    # A kubelet looks at each CPU; otherwise it is enough how many are free.
+    exactly = free.state if board.layout.kubelets is not None else np.zeros_like(free.state)
+    columns = (
+        exactly.tolist(),
+        free.cpu_millis.tolist(),
+        free.memory_bytes.tolist(),
+        free.gpus.tolist(),
+        board.layout.pool.free_cpus[free.state].tolist(),
+        free.shared_millis.tolist(),
+        free.sharers.tolist(),
+        [board.ports_in_use(index) for index in range(len(board.layout))],
+        zip(*(board.role(role).tolist() for role in board.sizes), strict=True),
+    )
+    return tuple(zip(*columns, strict=True))

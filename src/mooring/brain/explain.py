@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from mooring.model.cluster import format_cpus
 from mooring.model.member import Member
-from mooring.model.plan import NodeVerdict, Slot
+from mooring.model.plan import Slot
 from mooring.model.resources import Resources
 
 NO_NODE_LARGE_ENOUGH = "no node is large enough"
 NOT_EVEN_EMPTY = "it would not fit even on an empty cluster"
 
 
-def reason_class(reason: str) -> str:
-    """`insufficient cpu (has 2 free)` -> `insufficient cpu`."""
-    return reason.partition(" (")[0]
-
-
 def refusal(
     member: Member,
-    verdicts: Sequence[NodeVerdict],
+    counts: Mapping[str, int],
+    nodes: int,
     placed: int,
     size: int,
     remark: str = "",
 ) -> str:
-    """One sentence; a node with several reasons counts under each."""
-    counts: Counter[str] = Counter()
-    for verdict in verdicts:
-        counts.update({reason_class(reason) for reason in verdict.reasons})
+    """One sentence; `counts` says how many nodes gave each class of reason."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     reasons = ", ".join(f"{count} {_of_several(name)}" for name, count in ranked)
-    head = f"0/{len(verdicts)} nodes can take {member.name} (needs {_needs(member)})"
+    head = f"0/{nodes} nodes can take {member.name} (needs {_needs(member)})"
     tail = f"{placed} of {size} members placed"
     sentence = f"{head}: {reasons}; {tail}" if reasons else f"{head}; {tail}"
     return f"{sentence}; {remark}" if remark else sentence

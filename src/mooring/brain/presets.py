@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mooring.brain.profile import ALWAYS, DEFAULT, Profile
 from mooring.model.member import Gang, Preset, Relation, Rule
 
 #: Roles that neither serve parameters nor do the heavy reading and writing of them.
-_NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher"})
-
-_ALWAYS = ("selector", "taints", "resources", "numa", "ports")
+NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher"})
 
 
 @dataclass(frozen=True)
@@ -24,29 +23,43 @@ class Recipe:
     required: tuple[Rule, ...]
     preferred: tuple[Rule, ...]
     fewest_nodes: bool = False
+    profile: Profile = DEFAULT
 
 
-def recipe_for(gang: Gang) -> Recipe:
+def recipe_for(gang: Gang, profile: Profile = DEFAULT) -> Recipe:
+    """What the gang asks for and its preset means, on a cluster with this profile."""
     required, preferred = _rules_of_preset(gang)
     rules = required + preferred + gang.rules
     required = tuple(rule for rule in rules if rule.required)
     preferred = tuple(rule for rule in rules if not rule.required)
     relations = {rule.relation for rule in required}
-    filters = _ALWAYS + tuple(relation.value for relation in Relation if relation in relations)
+    filters = (*ALWAYS, *profile.filters, *(one.value for one in Relation if one in relations))
     return Recipe(
-        filters=filters,
-        scores=_scores(gang, preferred),
+        filters=tuple(dict.fromkeys(filters)),
+        scores=_with(profile.scores, _scores(gang, preferred)),
         required=required,
         preferred=preferred,
         fewest_nodes=gang.preset is Preset.PACK,
+        profile=profile,
     )
 
 
+def _with(
+    more: tuple[tuple[str, float], ...], own: tuple[tuple[str, float], ...]
+) -> tuple[tuple[str, float], ...]:
+    """What both name is weighed by the sum."""
+    weights = dict(own)
+    for name, weight in more:
+        weights[name] = weights.get(name, 0.0) + weight
+    return tuple(weights.items())
+
+
 def _rules_of_preset(gang: Gang) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-    servers = tuple(role for role in gang.roles if role in gang.server_roles)
-    others = tuple(role for role in gang.roles if role not in gang.server_roles)
-    workers = tuple(role for role in others if role not in _NEUTRAL_ROLES)
-    neutral = tuple(role for role in others if role in _NEUTRAL_ROLES)
+    roles = gang.roles
+    servers = tuple(role for role in roles if role in gang.server_roles)
+    others = tuple(role for role in roles if role not in gang.server_roles)
+    workers = tuple(role for role in others if role not in NEUTRAL_ROLES)
+    neutral = tuple(role for role in others if role in NEUTRAL_ROLES)
     if not servers or not others:
         return (), ()
     if gang.preset is Preset.ISOLATE:
@@ -77,6 +90,8 @@ def _scores(gang: Gang, preferred: tuple[Rule, ...]) -> tuple[tuple[str, float],
         case Preset.ISOLATE | Preset.SPREAD:
             scores = even
     scores += (("taints", 100.0),)
+    if any(member.wish.preferred for member in gang.members):
+        scores += (("affinity", 50.0),)
     relations = {rule.relation for rule in preferred}
     scores += tuple((relation.value, 1.0) for relation in Relation if relation in relations)
     # One NUMA cell before anything else that is a matter of taste.

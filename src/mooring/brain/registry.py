@@ -1,8 +1,9 @@
 """The rules of placing, by name: one small file each registers itself here.
 
-A filter says why a node cannot take a member; a score says how well one that can would do.
-Both look at one node at a time and at nothing that other nodes could change, unless the filter
-is registered as `gang` wide: that is what lets the planner re-ask only the node that changed.
+A filter says which nodes cannot take a member and, for one node, why; a score says how well
+those that can would do. Both answer for many nodes at once. A node's answer depends on that node
+alone, unless the filter is registered as `gang` wide: that is what lets the planner place all
+members of one kind by following each node's own sequence of answers.
 """
 
 from __future__ import annotations
@@ -12,20 +13,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from mooring.brain.layout import Mask, Rows, Values
+
 if TYPE_CHECKING:
     from mooring.brain.board import Board
-    from mooring.brain.room import Room
     from mooring.brain.want import Want
 
-#: Reasons to refuse, each a short class, possibly followed by ` (detail)`; empty = can take it.
-FilterRule = Callable[["Want", "Room", "Board"], tuple[str, ...]]
-#: More is better. The preset's weight says how much.
-ScoreRule = Callable[["Want", "Room", "Board"], float]
+#: Class of reason -> the nodes, of those asked, that give it. Nodes in none can take the member.
+Objections = dict[str, Mask]
+FilterRule = Callable[["Want", "Board", Rows], Objections]
+#: The reasons of one node: each a class, possibly followed by ` (detail)`.
+Why = Callable[["Want", "Board", int], tuple[str, ...]]
+#: More is better; one number if it is the same for all. The weight says how much.
+ScoreRule = Callable[["Want", "Board", Rows], "Values | float"]
 
 
 class Scope(StrEnum):
-    """What a filter's answer depends on, besides the member."""
+    """What an answer depends on, besides the member.
 
+    fixed: what a node is (labels, taints, hardware), so that it is asked once and kept; node: also
+    what is free and who of the gang is there; gang: also other nodes.
+    """
+
+    FIXED = "fixed"
     NODE = "node"
     GANG = "gang"
 
@@ -33,25 +43,29 @@ class Scope(StrEnum):
 @dataclass(frozen=True)
 class Filter:
     name: str
-    scope: Scope
     rule: FilterRule
+    why: Why
+    scope: Scope = Scope.NODE
+
+
+@dataclass(frozen=True)
+class Score:
+    name: str
+    rule: ScoreRule
+    scope: Scope = Scope.NODE
 
 
 FILTERS: dict[str, Filter] = {}
-SCORES: dict[str, ScoreRule] = {}
+SCORES: dict[str, Score] = {}
 
 
-def filter_rule(name: str, scope: Scope = Scope.NODE) -> Callable[[FilterRule], FilterRule]:
-    def register(rule: FilterRule) -> FilterRule:
-        FILTERS[name] = Filter(name, scope, rule)
-        return rule
-
-    return register
+def add_filter(name: str, rule: FilterRule, why: Why, scope: Scope = Scope.NODE) -> None:
+    FILTERS[name] = Filter(name, rule, why, scope)
 
 
-def score_rule(name: str) -> Callable[[ScoreRule], ScoreRule]:
+def score_rule(name: str, scope: Scope = Scope.NODE) -> Callable[[ScoreRule], ScoreRule]:
     def register(rule: ScoreRule) -> ScoreRule:
-        SCORES[name] = rule
+        SCORES[name] = Score(name, rule, scope)
         return rule
 
     return register

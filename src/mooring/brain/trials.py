@@ -12,46 +12,48 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mooring.brain.board import Board
-from mooring.brain.want import Want
+from mooring.brain.layout import ALL, Amounts, Mask
+from mooring.brain.want import Kinds, Want
 from mooring.model.member import Relation, Rule
 
 #: How many sizes of a node set are tried at most; more hardly ever help and each costs a pass.
 _MOST_SIZES = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Zone:
-    """Roles confined to nodes (by index), and the reason that the other nodes give."""
+    """Roles confined to some of the nodes, and the reason that the other nodes give."""
 
-    nodes: Mapping[str, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
+    nodes: Mapping[str, Mask] = field(default_factory=lambda: MappingProxyType({}))
     reason: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def refuses(self, role: str, index: int) -> str:
-        allowed = self.nodes.get(role)
-        return "" if allowed is None or index in allowed else self.reason[role]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     order: tuple[int, ...]
     zone: Zone
 
 
-def trials(board: Board, wants: Sequence[Want]) -> Iterator[Trial]:
-    """`wants[i]` belongs to the i-th member of the gang; orders are of these positions."""
-    ways = _orders(board, wants)
-    for zone in _zones(board, wants):
+def trials(board: Board, kinds: Kinds) -> Iterator[Trial]:
+    """Orders are of positions in the gang."""
+    ways = _orders(board, kinds)
+    for zone in _zones(board, kinds):
         for order in ways:
             yield Trial(order, zone)
 
 
-def hardest_first(board: Board, wants: Sequence[Want]) -> tuple[int, ...]:
-    return _Orders(board, wants).hardest_first()
+def hardest_first(board: Board, kinds: Kinds) -> tuple[int, ...]:
+    return _Orders(board, kinds).hardest_first()
 
 
-def _orders(board: Board, wants: Sequence[Want]) -> list[tuple[int, ...]]:
-    orders = _Orders(board, wants)
+def _orders(board: Board, kinds: Kinds) -> list[tuple[int, ...]]:
+    if len(kinds.wants) == 1:
+        return [tuple(range(len(kinds)))]
+    orders = _Orders(board, kinds)
     found = (orders.servers_first(), orders.hardest_first(), orders.big_first(), orders.as_given())
     return list(dict.fromkeys(found))
 
@@ -59,15 +61,13 @@ def _orders(board: Board, wants: Sequence[Want]) -> list[tuple[int, ...]]:
 class _Orders:
     """Ways to line the members up; all begin with those that others must be together with."""
 
-    def __init__(self, board: Board, wants: Sequence[Want]) -> None:
-        self._wants = wants
+    def __init__(self, board: Board, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._of = np.array(kinds.of, dtype=np.intp)
         self._depth = _depths(board.required + board.preferred)
         self._servers = frozenset(board.gang.server_roles)
-        self._bulk = {want: -_size(board, want) for want in set(wants)}
-        self._homes = {
-            want: sum(not answer.verdict.refused for answer in board.ask(want))
-            for want in set(wants)
-        }
+        self._bulk = {want: -_size(board, want) for want in kinds.wants}
+        self._homes = {want: int(np.count_nonzero(board.can_take(want))) for want in kinds.wants}
 
     def servers_first(self) -> tuple[int, ...]:
         return self._by(lambda want: (want.role not in self._servers, self._bulk[want]))
@@ -83,11 +83,10 @@ class _Orders:
         return self._by(lambda want: ())
 
     def _by(self, key: Callable[[Want], tuple[float, ...]]) -> tuple[int, ...]:
-        def rank(position: int) -> tuple[float, ...]:
-            want = self._wants[position]
-            return (self._depth.get(want.role, 0), *key(want), position)
-
-        return tuple(sorted(range(len(self._wants)), key=rank))
+        keys = [(self._depth.get(want.role, 0), *key(want)) for want in self._kinds.wants]
+        places = {known: place for place, known in enumerate(sorted(set(keys)))}
+        ranks = np.array([places[known] for known in keys], dtype=np.intp)[self._of]
+        return tuple(np.argsort(ranks, kind="stable").tolist())
 
 
 def _depths(rules: Sequence[Rule]) -> dict[str, int]:
@@ -105,62 +104,56 @@ def _depths(rules: Sequence[Rule]) -> dict[str, int]:
 
 def _size(board: Board, want: Want) -> float:
     """The largest part of the largest node that it takes."""
-    nodes = [room.node for room in board.rooms]
+    layout = board.layout
     amounts = (
-        (want.cpu_millis, max((node.cpu_millis for node in nodes), default=0)),
-        (want.memory_bytes, max((node.memory_bytes for node in nodes), default=0)),
-        (want.gpus, max((len(node.gpus) for node in nodes), default=0)),
+        (want.cpu_millis, layout.cpu_millis),
+        (want.memory_bytes, layout.memory_bytes),
+        (want.gpus, layout.gpus),
     )
-    return max(asked / most if most else float(asked) for asked, most in amounts)
+    return max(_part(asked, int(has.max(initial=0))) for asked, has in amounts)
 
 
-def _zones(board: Board, wants: Sequence[Want]) -> list[Zone]:
-    zones: list[Zone] = []
+def _part(asked: int, most: int) -> float:
+    return asked / most if most else float(asked)
+
+
+def _zones(board: Board, kinds: Kinds) -> Iterator[Zone]:
     for rule in board.required:
         if rule.relation is Relation.APART:
-            zones += _splits(board, wants, rule)
+            yield from _splits(board, kinds, rule)
         elif any(role in rule.others for role in rule.roles):
-            zones += _single_nodes(board, wants, rule)
+            yield from _single_nodes(board, kinds, rule)
         else:
-            zones += _sites(board, wants, rule)
-    return [*zones, Zone()]
+            yield from _sites(board, kinds, rule)
+    yield Zone()
 
 
-def _splits(board: Board, wants: Sequence[Want], rule: Rule) -> list[Zone]:
+def _splits(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     """Nodes for `roles` and nodes for `others`: the split with the least busy node first."""
-    ones = [want for want in wants if want.role in rule.roles]
-    others = [want for want in wants if want.role in rule.others]
-    total = len(board.rooms)
+    ones, others = kinds.counts_in(rule.roles), kinds.counts_in(rule.others)
+    count, other_count = _sum(ones), _sum(others)
+    total = len(board.layout)
     if not ones or not others or total < 2 or set(rule.roles) & set(rule.others):
-        return []
+        return
     serving = set(rule.roles) <= set(board.gang.server_roles)
     room_for_ones = _holds(board, ones)
     room_for_others = _holds(board, others)
-    usable = [index for index in range(total) if room_for_ones[index]]
+    usable = np.flatnonzero(room_for_ones)
     sizes = sorted(
-        range(1, min(len(ones), len(usable), total - 1) + 1),
-        key=lambda k: (_busiest(len(ones), k, len(others), total - k, serving), -k),
+        range(1, min(count, len(usable), total - 1) + 1),
+        key=lambda k: (_busiest(count, k, other_count, total - k, serving), -k),
     )
+    mine, theirs = room_for_ones[usable], room_for_others[usable]
     # Give `roles` the nodes that `others` could use least; failing that, those it fits best.
-    rankings = dict.fromkeys(
-        (
-            tuple(sorted(usable, key=lambda i: (room_for_others[i], -room_for_ones[i], i))),
-            tuple(sorted(usable, key=lambda i: (-room_for_ones[i], room_for_others[i], i))),
-        )
-    )
-    zones = []
+    rankings = (usable[np.lexsort((-mine, theirs))], usable[np.lexsort((theirs, -mine))])
+    reasons = {role: f"kept for {'/'.join(rule.others)}" for role in rule.roles} | {
+        role: f"kept for {'/'.join(rule.roles)}" for role in rule.others
+    }
+    alike = np.array_equal(*rankings)
     for k in sizes[:_MOST_SIZES]:
-        for ranking in rankings:
-            mine = frozenset(ranking[:k])
-            theirs = frozenset(range(total)) - mine
-            zones.append(
-                Zone(
-                    dict.fromkeys(rule.roles, mine) | dict.fromkeys(rule.others, theirs),
-                    {role: f"kept for {'/'.join(rule.others)}" for role in rule.roles}
-                    | {role: f"kept for {'/'.join(rule.roles)}" for role in rule.others},
-                )
-            )
-    return zones
+        for ranking in rankings[:1] if alike else rankings:
+            kept = _mask(board, ranking[:k])
+            yield Zone(dict.fromkeys(rule.roles, kept) | dict.fromkeys(rule.others, ~kept), reasons)
 
 
 def _busiest(ones: int, nodes: int, others: int, other_nodes: int, serving: bool) -> float:
@@ -174,64 +167,88 @@ def _busiest(ones: int, nodes: int, others: int, other_nodes: int, serving: bool
     return max(load, -(-others // other_nodes))
 
 
-def _sites(board: Board, wants: Sequence[Want], rule: Rule) -> list[Zone]:
+def _sites(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     """Nodes for `others`, chosen where `roles` have most room beside them: the most first."""
-    seekers = [want for want in wants if want.role in rule.roles]
-    sought = [want for want in wants if want.role in rule.others]
+    seekers, sought = kinds.counts_in(rule.roles), kinds.counts_in(rule.others)
     if not seekers or not sought:
-        return []
-    room_for_sought = _holds(board, sought)
-    room_for_seekers = _holds(board, seekers)
-    usable = [index for index in range(len(board.rooms)) if room_for_sought[index]]
-    ranking = sorted(usable, key=lambda i: (-room_for_seekers[i], i))
-    most = min(len(sought), len(usable))
+        return
+    usable = np.flatnonzero(_holds(board, sought))
+    ranking = usable[np.argsort(-_holds(board, seekers)[usable], kind="stable")]
+    most = min(_sum(sought), len(usable))
     step = max(1, most // _MOST_SIZES)
     reason = f"left out to keep {'/'.join(rule.roles)} beside {'/'.join(rule.others)}"
-    return [
-        Zone(
-            {role: frozenset(ranking[:k]) for role in rule.others},
+    for k in range(most, 0, -step):
+        yield Zone(
+            dict.fromkeys(rule.others, _mask(board, ranking[:k])),
             dict.fromkeys(rule.others, reason),
         )
-        for k in range(most, 0, -step)
-    ]
 
 
-def _single_nodes(board: Board, wants: Sequence[Want], rule: Rule) -> list[Zone]:
+def _single_nodes(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     """One node for all of the roles that must be together with themselves: the roomiest first."""
     both = [role for role in rule.roles if role in rule.others]
-    held = _holds(board, [want for want in wants if want.role in both])
-    ranking = sorted((i for i in range(len(board.rooms)) if held[i]), key=lambda i: (-held[i], i))
+    held = _holds(board, kinds.counts_in(both))
+    usable = np.flatnonzero(held)
+    ranking = usable[np.argsort(-held[usable], kind="stable")]
     reason = f"must be together with {'/'.join(both)}"
-    return [
-        Zone({role: frozenset({index}) for role in both}, dict.fromkeys(both, reason))
-        for index in ranking[:_MOST_SIZES]
-    ]
+    for index in ranking[:_MOST_SIZES]:
+        yield Zone(dict.fromkeys(both, _mask(board, index)), dict.fromkeys(both, reason))
 
 
-def cannot_fit(board: Board, wants: Sequence[Want]) -> bool:
+def cannot_fit(board: Board, kinds: Kinds) -> bool:
     """Do sums alone show that not all of these fit, whatever the order?"""
-    kinds = dict.fromkeys(wants)
-    if any(
-        sum(_holds(board, [w for w in wants if w == kind])) < wants.count(kind) for kind in kinds
-    ):
+    groups = list(zip(kinds.wants, kinds.sizes, strict=True))
+    if any(int(_holds(board, [group]).sum()) < group[1] for group in groups):
         return True
-    rooms = board.rooms
+    free = board.free
     return (
-        sum(want.cpu_millis for want in wants) > sum(max(0, room.cpu_millis) for room in rooms)
-        or sum(want.memory_bytes for want in wants)
-        > sum(max(0, room.memory_bytes) for room in rooms)
-        or sum(want.gpus for want in wants) > sum(max(0, room.gpu_count) for room in rooms)
+        sum(want.cpu_millis * size for want, size in groups) > _total(free.cpu_millis)
+        or sum(want.memory_bytes * size for want, size in groups) > _total(free.memory_bytes)
+        or sum(want.gpus * size for want, size in groups) > _total(free.gpus)
     )
 
 
-def _holds(board: Board, wants: Sequence[Want]) -> list[int]:
+def fewest_nodes(board: Board, kinds: Kinds) -> int:
+    """No plan for the whole gang uses fewer nodes than this."""
+    groups = list(zip(kinds.wants, kinds.sizes, strict=True))
+    free = board.free
+    needs = (
+        (sum(want.cpu_millis * size for want, size in groups), free.cpu_millis),
+        (sum(want.memory_bytes * size for want, size in groups), free.memory_bytes),
+        (sum(want.gpus * size for want, size in groups), free.gpus),
+        *((size, _holds(board, [(want, size)])) for want, size in groups),
+    )
+    return max(_largest_first(needed, has) for needed, has in needs)
+
+
+def _largest_first(needed: int, has: Amounts) -> int:
+    """How many of these, the largest first, make up what is needed."""
+    if not needed:
+        return 1
+    # Sums of amounts near the largest that a quantity may have do not fit into 64 bits.
+    sums = np.cumsum(-np.sort(-np.maximum(has, 0).astype(np.float64)))
+    return int(np.searchsorted(sums * (1 + 1e-9), float(needed))) + 1
+
+
+def _holds(board: Board, groups: Sequence[tuple[Want, int]]) -> Amounts:
     """How many of these each node could take, were each kind there on its own."""
-    counts: dict[Want, int] = {}
-    for want in wants:
-        counts[want] = counts.get(want, 0) + 1
-    held = [0] * len(board.rooms)
-    for want, count in counts.items():
-        for room, answer in zip(board.rooms, board.ask(want), strict=True):
-            if not answer.verdict.refused:
-                held[room.index] += min(count, room.fits(want))
+    held = np.zeros(len(board.layout), dtype=np.int64)
+    for want, count in groups:
+        held += np.minimum(board.fits(want, ALL), count) * board.can_take(want)
     return held
+
+
+def _sum(groups: Sequence[tuple[Want, int]]) -> int:
+    return sum(count for _, count in groups)
+
+
+def _mask(board: Board, indexes: NDArray[np.intp] | np.intp) -> Mask:
+    mask = np.zeros(len(board.layout), dtype=bool)
+    mask[indexes] = True
+    return mask
+
+
+def _total(amounts: Amounts) -> int:
+    """An exact sum; amounts near the largest that a quantity may have would overflow."""
+    positive = np.maximum(amounts, 0)
+    return (int((positive >> 32).sum()) << 32) + int((positive & 0xFFFFFFFF).sum())

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
-from mooring.model.member import Member, Pinning
+from mooring.model.member import Gang, Member, Pinning
 from mooring.model.resources import Resources
 
 
@@ -21,6 +25,7 @@ class Want:
     ports: frozenset[int]
     selector: tuple[tuple[str, str], ...]
     tolerations: tuple[Toleration, ...]
+    wish: NodeWish = ANYWHERE
 
     @property
     def exclusive(self) -> bool:
@@ -33,6 +38,11 @@ class Want:
     @property
     def gpus(self) -> int:
         return self.asked.gpus
+
+    @property
+    def cuts(self) -> bool:
+        """Does it take CPUs or devices for itself, so that which ones matters?"""
+        return self.whole_cpus > 0 or self.asked.gpus > 0
 
 
 def want_of(member: Member) -> Want:
@@ -47,4 +57,66 @@ def want_of(member: Member) -> Want:
         ports=frozenset(port for port in member.ports.values() if port),
         selector=tuple(sorted(member.node_selector.items())),
         tolerations=member.tolerations,
+        wish=member.wish,
+    )
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The distinct wants of a gang, in order of appearance, and which one each member has."""
+
+    wants: tuple[Want, ...]
+    of: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def roles(self) -> Counter[str]:
+        """How many members each role has."""
+        found: Counter[str] = Counter()
+        for want, size in zip(self.wants, self.sizes, strict=True):
+            found[want.role] += size
+        return found
+
+    def __getitem__(self, position: int) -> Want:
+        return self.wants[self.of[position]]
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def counts_in(self, roles: Sequence[str]) -> list[tuple[Want, int]]:
+        """The wants of these roles, each with how many members have it."""
+        return [
+            (want, size)
+            for want, size in zip(self.wants, self.sizes, strict=True)
+            if want.role in roles
+        ]
+
+
+def kinds_of(gang: Gang) -> Kinds:
+    numbers: dict[Want, int] = {}
+    latest: dict[str, tuple[Member, int]] = {}
+    of: list[int] = []
+    for member in gang.members:
+        known = latest.get(member.id.role)
+        # Members of a role nearly always equal the one before: cheaper to see than to hash.
+        if known is not None and _alike(member, known[0]):
+            of.append(known[1])
+            continue
+        number = numbers.setdefault(want_of(member), len(numbers))
+        latest[member.id.role] = (member, number)
+        of.append(number)
+    sizes = [0] * len(numbers)
+    for number in of:
+        sizes[number] += 1
+    return Kinds(tuple(numbers), tuple(of), tuple(sizes))
+
+
+def _alike(one: Member, other: Member) -> bool:
+    return (
+        (one.resources is other.resources or one.resources == other.resources)
+        and one.pinning is other.pinning
+        and one.ports == other.ports
+        and one.node_selector == other.node_selector
+        and one.tolerations == other.tolerations
+        and (one.wish is other.wish or one.wish == other.wish)
     )

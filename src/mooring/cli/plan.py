@@ -3,75 +3,157 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from mooring.cli import nodes as node_options
 from mooring.cli import options
+from mooring.cli.node_map import ON_TERMINAL, check_map_option, print_map, write_map
+
+if TYPE_CHECKING:
+    from mooring.brain.queue import Decision
+    from mooring.model.cluster import Snapshot
+    from mooring.model.member import Gang
+    from mooring.model.plan import Plan, Refusal
+    from mooring.record.journal import JsonValue
 
 
 @click.command()
-@options.job_file
+@click.argument(
+    "job_files", metavar="JOB.yaml...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @options.overrides
-@options.where
+@node_options.where
 @click.option(
-    "--cluster",
-    "cluster_file",
-    metavar="CLUSTER.yaml",
-    type=click.Path(path_type=Path),
-    help="Plan on the nodes that this file describes instead of this machine.",
+    "--map",
+    "map_file",
+    metavar="[FILE.svg]",
+    is_flag=False,
+    flag_value=ON_TERMINAL,
+    help="Draw the nodes with who holds what: into FILE.svg, or without one below the table.",
 )
 @options.output("table", "json")
 def plan(
-    job_file: Path,
+    job_files: tuple[Path, ...],
     overrides: tuple[str, ...],
     nodes: str | None,
     nic_mbps: int | None,
     cluster_file: Path | None,
+    profile_name: str,
+    map_file: str | None,
     output: str,
 ) -> int:
-    """Show where each member would go and why the other nodes lost. Starts nothing."""
-    from mooring.app import choose_nodes, plan_job
-    from mooring.bodies.local.nodes import local_snapshot
-    from mooring.model.cluster import Snapshot
-    from mooring.model.errors import BadInput
+    """Show where each member would go and why the other nodes lost. Starts nothing.
+
+    Several jobs arrive in the order in which they are named: the plan then says who is admitted,
+    who waits and for what, and who has to give way.
+    """
+    from mooring.app import plan_job
     from mooring.model.plan import Refusal
-    from mooring.record.plan_file import plan_document
-    from mooring.spec import load_cluster, load_job
+    from mooring.simulate.profiles import load_profile
+    from mooring.spec import load_job
 
-    job = load_job(job_file, overrides)
-    if cluster_file is not None:
-        if nodes is not None or nic_mbps is not None:
-            raise BadInput.at("moor plan", "--nodes", "--cluster as well", "one of the two")
-        snapshot = Snapshot(load_cluster(cluster_file))
-    else:
-        where = choose_nodes(nodes, nic_mbps)
-        snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
-    gang, answer = plan_job(job, snapshot, str(job_file))
+    check_map_option(map_file, output)
+    jobs = [load_job(path, overrides) for path in job_files]
+    snapshot, pools = node_options.snapshot_of(nodes, nic_mbps, cluster_file)
+    profile = load_profile(profile_name)
+    if len(jobs) > 1 or pools:
+        from mooring.app import plan_queue
+
+        named = list(zip(jobs, map(str, job_files), strict=True))
+        gangs, outcome = plan_queue(named, snapshot, pools, profile)
+        plans = [running.plan for running in outcome.running]
+        document: dict[str, JsonValue] = {
+            "decisions": [_told(decision) for decision in outcome.story],
+            "waiting": {wait.job: wait.sentence for wait in outcome.waiting},
+        }
+        by_job = {gang.job: gang for gang in gangs}
+        pairs = [(by_job[plan.job], plan) for plan in plans]
+        story = [sentence(decision) for decision in outcome.story]
+        # Who was sent away waits too, though it was admitted once.
+        story += [wait.sentence for wait in outcome.waiting if wait.sentence not in story]
+        _show(pairs, story, document, snapshot, map_file, output)
+        return 0
+    gang, answer = plan_job(jobs[0], snapshot, str(job_files[0]), profile)
     if isinstance(answer, Refusal):
-        if output == "json":
-            verdicts = {v.node: list(v.reasons) for v in answer.verdicts}
-            click.echo(
-                json.dumps(
-                    {
-                        "job": answer.job,
-                        "refused": answer.sentence,
-                        "member": answer.member.name,
-                        "nodes": verdicts,
-                    },
-                    indent=1,
-                )
-            )
-        else:
-            click.echo(f"not placed: {answer.sentence}", err=True)
-            for verdict in answer.verdicts[:20]:
-                click.echo(f"  {verdict.node}: {'; '.join(verdict.reasons)}", err=True)
+        _show_refusal(answer, output)
         return 2
-    if output == "json":
-        click.echo(json.dumps(plan_document(gang, answer), indent=1))
-    else:
-        from mooring.cli.console import console as make_console
-        from mooring.cli.plan_table import plan_table
-
-        make_console().print(plan_table(gang, answer))
+    _show([(gang, answer)], [], {}, snapshot, map_file, output)
     return 0
+
+
+def sentence(decision: Decision) -> str:
+    """One decision of the queue, in words."""
+    from mooring.brain.queue import Admit, Grow, Preempt, Shrink, Wait
+
+    match decision:
+        case Admit(job, plan, borrowed):
+            size = len(plan.placements)
+            loan = f", borrowing {borrowed}" if borrowed is not None else ""
+            return f"{job} is admitted with {size} member{'s' if size != 1 else ''}{loan}"
+        case Wait(sentence=said):
+            return said
+        case Preempt(reason=said) | Shrink(reason=said):
+            return said
+        case Grow(job, plan):
+            return f"{job} grows to {len(plan.placements)} members"
+
+
+def _told(decision: Decision) -> JsonValue:
+    return {
+        "decision": type(decision).__name__.lower(),
+        "job": decision.job,
+        "sentence": sentence(decision),
+    }
+
+
+def _show(
+    pairs: Sequence[tuple[Gang, Plan]],
+    story: Sequence[str],
+    document: dict[str, JsonValue],
+    snapshot: Snapshot,
+    map_file: str | None,
+    output: str,
+) -> None:
+    from mooring.record.plan_file import plan_document
+
+    plans = [plan for _, plan in pairs]
+    if map_file is not None and map_file != ON_TERMINAL:
+        write_map(Path(map_file), snapshot, plans)
+    if output == "json":
+        documents: list[JsonValue] = [plan_document(gang, plan) for gang, plan in pairs]
+        whole = {**document, "plans": documents} if document else documents[0]
+        click.echo(json.dumps(whole, indent=1))
+        return
+    from mooring.cli.console import console as make_console
+    from mooring.cli.plan_table import plan_table
+
+    console = make_console()
+    for line in story:
+        console.print(line, soft_wrap=True, markup=False)
+    for gang, plan in pairs:
+        if story:
+            console.print()
+        console.print(plan_table(gang, plan))
+    if map_file == ON_TERMINAL:
+        print_map(snapshot, plans)
+
+
+def _show_refusal(refusal: Refusal, output: str) -> None:
+    if output == "json":
+        verdicts: JsonValue = {v.node: list(v.reasons) for v in refusal.verdicts}
+        document = {
+            "job": refusal.job,
+            "refused": refusal.sentence,
+            "member": refusal.member.name,
+            "nodes": verdicts,
+        }
+        click.echo(json.dumps(document, indent=1))
+        return
+    click.echo(f"not placed: {refusal.sentence}", err=True)
+    for verdict in refusal.verdicts[:20]:
+        click.echo(f"  {verdict.node}: {'; '.join(verdict.reasons)}", err=True)
+    click.echo("moor explain says what would have to change", err=True)

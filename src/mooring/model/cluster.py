@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 from mooring.model.resources import Resources
@@ -26,11 +27,56 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One device, and the NUMA cell that it hangs off."""
+    """One device: the NUMA cell and PCIe switch it hangs off, and who it has fast links to.
+
+    Devices with the same `link_group` reach each other over links of their own (NVLink).
+    """
 
     index: int
     cell: int
     kind: str = ""
+    switch: int = 0
+    link_group: int = 0
+    healthy: bool = True
+
+
+class CpuManager(StrEnum):
+    """Does the kubelet give whole CPUs to Guaranteed containers that ask for whole CPUs?"""
+
+    NONE = "none"
+    STATIC = "static"
+
+
+class TopologyManager(StrEnum):
+    """How strictly the kubelet keeps CPUs and devices of a pod on the same NUMA cells."""
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    RESTRICTED = "restricted"
+    SINGLE_NUMA_NODE = "single-numa-node"
+
+
+class TopologyScope(StrEnum):
+    """Is each container aligned for itself, or the pod as a whole?"""
+
+    CONTAINER = "container"
+    POD = "pod"
+
+
+@dataclass(frozen=True)
+class KubeletPolicy:
+    """What a node's kubelet is set to: it decides which pods it admits and on which CPUs.
+
+    `reserved_cpus` stay in the shared pool and are never given to one container alone.
+    `prefer_l3_alignment` keeps a container's CPUs on few L3 caches where that is possible.
+    """
+
+    cpu_manager: CpuManager = CpuManager.NONE
+    topology_manager: TopologyManager = TopologyManager.NONE
+    scope: TopologyScope = TopologyScope.CONTAINER
+    full_physical_cores_only: bool = False
+    reserved_cpus: frozenset[int] = frozenset()
+    prefer_l3_alignment: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +116,7 @@ class Node:
 
     `cpu_millis` may be less than the CPUs listed: virtual nodes on few CPUs share them, and a
     node may keep some in reserve. `address` is where members on it can be reached, when known.
+    `kubelet` is None where no kubelet has a say.
     """
 
     name: str
@@ -81,6 +128,7 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     taints: tuple[Taint, ...] = ()
     address: str = ""
+    kubelet: KubeletPolicy | None = None
 
     @property
     def capacity(self) -> Resources:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
 from mooring.model.resources import Resources
+from mooring.model.traffic import Traffic
 
 
 class Pinning(StrEnum):
@@ -66,6 +68,7 @@ class Member:
     node_selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tolerations: tuple[Toleration, ...] = ()
     restart: Restart = Restart.NEVER
+    wish: NodeWish = ANYWHERE
 
     @property
     def name(self) -> str:
@@ -114,6 +117,7 @@ class Gang:
     server_roles: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     all_or_nothing: bool = True
+    traffic: Traffic | None = None
 
     @property
     def roles(self) -> tuple[str, ...]:

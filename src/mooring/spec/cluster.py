@@ -6,21 +6,24 @@ then the second threads in the same order, so that the SMT siblings are i and i 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mooring.model.cluster import Cpu, Gpu, Node, Taint
+from mooring.model.cluster import Cpu, Node, Taint, TopologyManager
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.fields import FilledText, Label, Memory, Text, Whole
+from mooring.spec.gpus import GpuSpec
+from mooring.spec.kubelet import KubeletSpec, parse_cpu_list
 from mooring.spec.placement import TaintEffect
+from mooring.spec.pools import PoolEntry
 
 MOST_NODES = 20_000
 MOST_GROUPS = 1000
 MOST_CPUS = 1024
-_CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+#: The kubelet's topology manager tries all sets of cells, and refuses to start on more.
+MOST_CELLS = 8
 
 
 class TaintSpec(SpecModel):
@@ -37,47 +40,6 @@ class TaintSpec(SpecModel):
 
     def to_model(self) -> Taint:
         return Taint(self.key, self.value, self.effect.value)
-
-
-class GpuSpec(SpecModel):
-    """The GPUs of a node and the NUMA cells that they hang off."""
-
-    count: Annotated[Whole, Field(ge=1, le=256)] | None = Field(
-        None,
-        description="GPUs of the node, spread evenly over its cells in order. Not needed beside "
-        "`perCell` or `cells`.",
-        examples=[4],
-    )
-    per_cell: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
-        None, alias="perCell", description="GPUs of each NUMA cell.", examples=[2]
-    )
-    cells: (
-        Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], Field(min_length=1, max_length=256)]
-        | None
-    ) = Field(None, description="The cell of each GPU, in order.", examples=[[0, 0, 1, 1]])
-    kind: Text = Field("", description="What they are called.", examples=["a100"])
-
-    @model_validator(mode="after")
-    def _one_way_of_saying_it(self) -> Self:
-        if self.per_cell is not None and self.cells is not None:
-            accepted = "'perCell' or 'cells', not both"
-            raise rejected([Rejection("both", accepted, ("perCell",))])
-        if self.count is None and self.per_cell is None and self.cells is None:
-            raise rejected([Rejection("nothing", "one of: count, perCell, cells", ("count",))])
-        if self.count is not None and self.cells is not None and self.count != len(self.cells):
-            accepted = f"{len(self.cells)}, the length of 'cells', or leave it out"
-            raise rejected([Rejection(describe(self.count), accepted, ("count",))])
-        return self
-
-    def to_model(self, cells: int) -> tuple[Gpu, ...]:
-        if self.cells is not None:
-            homes = list(self.cells)
-        elif self.per_cell is not None:
-            homes = [cell for cell in range(cells) for _ in range(self.per_cell)]
-        else:
-            count = self.count or 0
-            homes = [index * cells // count for index in range(count)]
-        return tuple(Gpu(index, cell, self.kind) for index, cell in enumerate(homes))
 
 
 class NodeGroup(SpecModel):
@@ -141,6 +103,13 @@ class NodeGroup(SpecModel):
         description="CPUs that no member may use, as a list of ids and ranges.",
         examples=["0-1,32-33"],
     )
+    kubelet: KubeletSpec | None = Field(
+        None,
+        description="What the node's kubelet is set to: a member is then placed only where the "
+        "kubelet would admit its pod, and on the CPUs that it would choose. Not given: no "
+        "kubelet.",
+        examples=[{"cpuManagerPolicy": "static", "reservedCpus": "0,32"}],
+    )
 
     @property
     def cells(self) -> int:
@@ -148,7 +117,19 @@ class NodeGroup(SpecModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        rejections = [*self._named(), *self._divisible(), *self._gpus_at_home(), *self._reserve()]
+        rejections = [
+            *self._named(),
+            *self._divisible(),
+            *self._gpus_at_home(),
+            *self._reserve(self.reserved_cpus, ("reservedCpus",)),
+        ]
+        if self.kubelet is not None:
+            rejections += self._reserve(self.kubelet.reserved_cpus, ("kubelet", "reservedCpus"))
+            rejections += self._alignable(self.kubelet)
+            if self.reserved_cpus is not None:
+                accepted = "'reservedCpus' of 'kubelet' instead"
+                found = describe(self.reserved_cpus)
+                rejections.append(Rejection(found, accepted, ("reservedCpus",)))
         if rejections:
             raise rejected(rejections)
         return self
@@ -192,15 +173,25 @@ class NodeGroup(SpecModel):
             if self.gpus.count != total:
                 accepted = f"{total} (perCell x {self.cells} cells), or leave it out"
                 yield Rejection(describe(self.gpus.count), accepted, ("gpus", "count"))
+        total = len(self.gpus.to_model(self.cells))
+        for index, gpu in enumerate(self.gpus.unhealthy):
+            if gpu >= total:
+                accepted = f"a GPU from 0 to {total - 1}"
+                yield Rejection(describe(gpu), accepted, ("gpus", "unhealthy", index))
 
-    def _reserve(self) -> Iterator[Rejection]:
-        if self.reserved_cpus is None:
+    def _alignable(self, kubelet: KubeletSpec) -> Iterator[Rejection]:
+        if kubelet.topology_manager_policy is not TopologyManager.NONE and self.cells > MOST_CELLS:
+            found = f"{describe(kubelet.topology_manager_policy.value)} with {self.cells} cells"
+            accepted = f"'none': the topology manager starts on at most {MOST_CELLS} cells"
+            yield Rejection(found, accepted, ("kubelet", "topologyManagerPolicy"))
+
+    def _reserve(self, given: str | None, at: tuple[str, ...]) -> Iterator[Rejection]:
+        if given is None:
             return
-        at = ("reservedCpus",)
-        reserved = _parse_cpu_list(self.reserved_cpus)
+        reserved = parse_cpu_list(given)
         if reserved is None:
             accepted = 'ids and ranges of CPUs, such as "0-1,32"'
-            yield Rejection(describe(self.reserved_cpus), accepted, at)
+            yield Rejection(describe(given), accepted, at)
         elif max(reserved) >= self.cpus:
             yield Rejection(f"CPU {max(reserved)}", f"CPUs from 0 to {self.cpus - 1}", at)
         elif len(reserved) == self.cpus:
@@ -217,22 +208,25 @@ class NodeGroup(SpecModel):
         cpus = self._cpus()
         gpus = self.gpus.to_model(self.cells) if self.gpus is not None else ()
         taints = tuple(taint.to_model() for taint in self.taints)
+        kubelet = self.kubelet.to_model() if self.kubelet is not None else None
+        kept = len(kubelet.reserved_cpus) if kubelet is not None else 0
         return tuple(
             Node(
                 name,
                 cpus,
-                1000 * len(cpus),
+                1000 * (len(cpus) - kept),
                 self.memory,
                 gpus,
                 self.nic_mbps,
                 self.labels,
                 taints,
+                kubelet=kubelet,
             )
             for name in self.names
         )
 
     def _cpus(self) -> tuple[Cpu, ...]:
-        reserved = _parse_cpu_list(self.reserved_cpus or "") or frozenset()
+        reserved = parse_cpu_list(self.reserved_cpus or "") or frozenset()
         cores = self.cpus // self.smt
         cores_per_l3 = cores // (self.cells * self.l3_groups)
         cores_per_cell = cores_per_l3 * self.l3_groups
@@ -248,18 +242,6 @@ class NodeGroup(SpecModel):
             for cpu in range(self.cpus)
             if cpu not in reserved
         )
-
-
-def _parse_cpu_list(text: str) -> frozenset[int] | None:
-    if _CPU_LIST.fullmatch(text) is None:
-        return None
-    cpus: set[int] = set()
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        if int(high or low) < int(low):
-            return None
-        cpus.update(range(int(low), int(high or low) + 1))
-    return frozenset(cpus)
 
 
 class ClusterFile(SpecModel):
@@ -278,6 +260,12 @@ class ClusterFile(SpecModel):
         description="The nodes, in the order in which they are tried: at most 1000 entries and "
         "20000 nodes.",
         examples=[[{"namePrefix": "node", "count": 4, "cpus": 16, "memory": "64Gi"}]],
+    )
+
+    pools: Annotated[tuple[PoolEntry, ...], Field(max_length=1000)] = Field(
+        (),
+        description="How teams share the nodes. None: everybody takes from the same.",
+        examples=[[{"name": "ads", "guaranteed": {"gpu": 8}}]],
     )
 
     @model_validator(mode="after")

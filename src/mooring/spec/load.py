@@ -19,6 +19,7 @@ from mooring.spec.document import Document, FieldPath, format_path, parse_docume
 from mooring.spec.explain import explain
 from mooring.spec.job import TrainingJob
 from mooring.spec.overrides import Override, apply, parse_overrides
+from mooring.spec.pools import PoolEntry
 from mooring.spec.source import WHOLE_FILE, name_of, read_text
 
 _MOST_PROBLEMS = 50
@@ -55,6 +56,14 @@ def parse_cluster(text: str, source: str) -> tuple[Node, ...]:
     from mooring.spec.cluster import ClusterFile
 
     return _validate(ClusterFile, parse_document(text, source), source).to_nodes()
+
+
+def load_pools(path: Path) -> tuple[PoolEntry, ...]:
+    """The pools that a cluster file describes. Raises BadInput."""
+    from mooring.spec.cluster import ClusterFile
+
+    source = name_of(path)
+    return _validate(ClusterFile, parse_document(read_text(path), source), source).pools
 
 
 def _use_text_where_wanted(data: dict[str, Any], sets: Sequence[Override]) -> None:

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.model.cluster import Cpu, Gpu, Node, Taint, format_cpus
+from mooring.model.cluster import (
+    Cpu,
+    CpuManager,
+    Gpu,
+    KubeletPolicy,
+    Node,
+    Taint,
+    TopologyManager,
+    TopologyScope,
+    format_cpus,
+)
 from mooring.model.errors import BadInput
 from mooring.spec import parse_cluster
 
@@ -73,6 +83,41 @@ def test_names_count_up_and_reserved_cpus_are_gone() -> None:
     assert nodes[1].cpu_millis == 5000
 
 
+def test_gpus_have_switches_links_and_health() -> None:
+    gpus = {"perCell": 4, "perSwitch": 2, "perLinkGroup": 4, "unhealthy": [5]}
+    (node,) = nodes_of({"name": "n", "cpus": 4, "sockets": 2, "memory": "1Gi", "gpus": gpus})
+    assert [gpu.switch for gpu in node.gpus] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [gpu.link_group for gpu in node.gpus] == [0] * 4 + [1] * 4
+    assert [gpu.index for gpu in node.gpus if not gpu.healthy] == [5]
+
+
+def test_a_kubelet_keeps_its_cpus_on_the_node_but_out_of_the_amount() -> None:
+    kubelet = {
+        "cpuManagerPolicy": "static",
+        "topologyManagerPolicy": "single-numa-node",
+        "topologyManagerScope": "pod",
+        "fullPhysicalCoresOnly": True,
+        "preferL3Alignment": True,
+        "reservedCpus": "0,4",
+    }
+    plain, kept, shared = nodes_of(
+        {"name": "a", "cpus": 8, "memory": 1},
+        {"name": "b", "cpus": 8, "smt": 2, "memory": 1, "kubelet": kubelet},
+        {"name": "c", "cpus": 8, "memory": 1, "kubelet": {}},
+    )
+    assert plain.kubelet is None
+    assert kept.kubelet == KubeletPolicy(
+        CpuManager.STATIC,
+        TopologyManager.SINGLE_NUMA_NODE,
+        TopologyScope.POD,
+        full_physical_cores_only=True,
+        reserved_cpus=frozenset({0, 4}),
+        prefer_l3_alignment=True,
+    )
+    assert (len(kept.cpus), kept.cpu_millis) == (8, 6000)
+    assert shared.kubelet == KubeletPolicy()
+
+
 PLAIN = {"name": "n", "cpus": 8, "memory": "1Gi"}
 
 
@@ -105,6 +150,43 @@ PLAIN = {"name": "n", "cpus": 8, "memory": "1Gi"}
         ({"reservedCpus": "3-1"}, "nodes[0].reservedCpus", "'3-1'", "ids and ranges"),
         ({"reservedCpus": "8"}, "nodes[0].reservedCpus", "CPU 8", "from 0 to 7"),
         ({"reservedCpus": "0-7"}, "nodes[0].reservedCpus", "every CPU", "at least one"),
+        ({"gpus": {"count": 2, "unhealthy": [2]}}, "nodes[0].gpus.unhealthy[0]", "2", "0 to 1"),
+        (
+            {"kubelet": {"cpuManagerPolicy": "static"}},
+            "nodes[0].kubelet.reservedCpus",
+            "nothing",
+            "does not start without",
+        ),
+        (
+            {"kubelet": {"fullPhysicalCoresOnly": True}},
+            "nodes[0].kubelet.fullPhysicalCoresOnly",
+            "true",
+            "cpuManagerPolicy: static",
+        ),
+        (
+            {"kubelet": {"cpuManagerPolicy": "static", "reservedCpus": "8"}},
+            "nodes[0].kubelet.reservedCpus",
+            "CPU 8",
+            "from 0 to 7",
+        ),
+        (
+            {"kubelet": {"topologyManagerPolicy": "strict"}},
+            "nodes[0].kubelet.topologyManagerPolicy",
+            "'strict'",
+            "single-numa-node",
+        ),
+        (
+            {"cpus": 16, "cellsPerSocket": 16, "kubelet": {"topologyManagerPolicy": "restricted"}},
+            "nodes[0].kubelet.topologyManagerPolicy",
+            "'restricted' with 16 cells",
+            "at most 8 cells",
+        ),
+        (
+            {"kubelet": {"reservedCpus": "0"}, "reservedCpus": "1"},
+            "nodes[0].reservedCpus",
+            "'1'",
+            "of 'kubelet' instead",
+        ),
         ({"nicMbps": 0}, "nodes[0].nicMbps", "0", "at least 1"),
         ({"taints": [{}]}, "nodes[0].taints[0].key", "nothing", "a value for 'key'"),
         ({"cpu": 8}, "nodes[0].cpu", "unknown field 'cpu'", "did you mean 'cpus'?"),

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from mooring.brain.board import Board
-from mooring.brain.registry import filter_rule
-from mooring.brain.room import Room
+from mooring.brain.layout import Rows
+from mooring.brain.registry import Objections, add_filter
 from mooring.brain.want import Want
 
+IN_USE = "port in use"
 
-@filter_rule("ports")
-def ports(want: Want, room: Room, board: Board) -> tuple[str, ...]:
-    taken = want.ports & room.ports
-    if not taken:
-        return ()
-    return (f"port in use ({', '.join(str(port) for port in sorted(taken))})",)
+
+def ports(want: Want, board: Board, rows: Rows) -> Objections:
+    if not want.ports:
+        return {}
+    used = [board.port(port)[rows] for port in want.ports]
+    refused = used[0]
+    for more in used[1:]:
+        refused = refused | more
+    return {IN_USE: refused}
+
+
+def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
+    taken = [port for port in sorted(want.ports) if board.port(port)[index]]
+    return (f"{IN_USE} ({', '.join(str(port) for port in taken)})",) if taken else ()
+
+
+add_filter("ports", ports, why)

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from mooring.brain.board import Board
-from mooring.brain.registry import filter_rule
-from mooring.brain.room import Room
+from mooring.brain.layout import Rows
+from mooring.brain.registry import Objections, add_filter
 from mooring.brain.want import Want
 from mooring.model.resources import format_cpu, format_memory
 
 INSUFFICIENT = "insufficient"
+CPU = f"{INSUFFICIENT} cpu"
+MEMORY = f"{INSUFFICIENT} memory"
+GPU = f"{INSUFFICIENT} gpu"
 
 
-@filter_rule("resources")
-def resources(want: Want, room: Room, board: Board) -> tuple[str, ...]:
+def resources(want: Want, board: Board, rows: Rows) -> Objections:
+    free = board.free
+    found: Objections = {}
+    if want.cpu_millis:
+        left = free.cpu_millis[rows] if want.exclusive else board.shareable_millis(rows)
+        found[CPU] = left < want.cpu_millis
+    if want.memory_bytes:
+        found[MEMORY] = free.memory_bytes[rows] < want.memory_bytes
+    if want.gpus:
+        found[GPU] = free.gpus[rows] < want.gpus
+    return found
+
+
+def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
+    one = slice(index, index + 1)
     reasons = []
-    cpu_millis = room.cpu_millis if want.exclusive else room.shareable_millis
-    if want.cpu_millis and want.cpu_millis > cpu_millis:
-        reasons.append(f"{INSUFFICIENT} cpu (has {format_cpu(max(0, cpu_millis))} free)")
-    if want.memory_bytes and want.memory_bytes > room.memory_bytes:
-        free = format_memory(max(0, room.memory_bytes))
-        reasons.append(f"{INSUFFICIENT} memory (has {free} free)")
-    if want.gpus > room.gpu_count:
-        reasons.append(f"{INSUFFICIENT} gpu (has {max(0, room.gpu_count)} free)")
+    left = board.free.cpu_millis[one] if want.exclusive else board.shareable_millis(one)
+    if want.cpu_millis and want.cpu_millis > left[0]:
+        reasons.append(f"{CPU} (has {format_cpu(max(0, int(left[0])))} free)")
+    memory_bytes = int(board.free.memory_bytes[index])
+    if want.memory_bytes and want.memory_bytes > memory_bytes:
+        reasons.append(f"{MEMORY} (has {format_memory(max(0, memory_bytes))} free)")
+    gpus = int(board.free.gpus[index])
+    if want.gpus and want.gpus > gpus:
+        reasons.append(f"{GPU} (has {max(0, gpus)} free)")
     return tuple(reasons)
+
+
+add_filter("resources", resources, why)

@@ -1,5 +1,31 @@
 """How well a node would do. Importing this package registers all scores."""
 
-from mooring.brain.scores import apart, numa, pack, room, servers, spread, taints, together
+from mooring.brain.scores import (
+    affinity,
+    apart,
+    links,
+    numa,
+    pack,
+    requested,
+    room,
+    servers,
+    spread,
+    taints,
+    together,
+    traffic,
+)
 
-__all__ = ["apart", "numa", "pack", "room", "servers", "spread", "taints", "together"]
+__all__ = [
+    "affinity",
+    "apart",
+    "links",
+    "numa",
+    "pack",
+    "requested",
+    "room",
+    "servers",
+    "spread",
+    "taints",
+    "together",
+    "traffic",
+]

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from mooring.brain.board import Board
+from mooring.brain.layout import Rows, Values
 from mooring.brain.registry import score_rule
-from mooring.brain.room import Room
+from mooring.brain.scores.together import weight_beside
 from mooring.brain.want import Want
 from mooring.model.member import Relation
 
 
 @score_rule("apart")
-def apart(want: Want, room: Room, board: Board) -> float:
-    lost = 0
-    for rule in board.preferred:
-        if rule.relation is not Relation.APART:
-            continue
-        unwanted = (rule.others if want.role in rule.roles else ()) + (
-            rule.roles if want.role in rule.others else ()
-        )
-        if any(room.roles[role] for role in unwanted):
-            lost += rule.weight
-    return -lost
+def apart(want: Want, board: Board, rows: Rows) -> Values | float:
+    return -weight_beside(Relation.APART, want, board, rows)

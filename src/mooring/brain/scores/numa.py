@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mooring.brain.board import Board
+from mooring.brain.layout import Rows, Values
 from mooring.brain.registry import score_rule
-from mooring.brain.room import Room
 from mooring.brain.want import Want
 
 
 @score_rule("numa")
-def numa(want: Want, room: Room, board: Board) -> float:
-    if not want.exclusive and not want.gpus:
-        return 0
-    return 1 - room.cells_needed(want)
+def numa(want: Want, board: Board, rows: Rows) -> Values | float:
+    if not want.cuts:
+        return 0.0
+    cells = board.layout.pool.cells(board.free.state[rows], want)
+    return np.subtract(1.0, cells, dtype=np.float64)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mooring.brain.board import Board
+from mooring.brain.layout import Rows, Values
 from mooring.brain.registry import score_rule
-from mooring.brain.room import Room
 from mooring.brain.want import Want
 
 
 @score_rule("room")
-def room_left(want: Want, room: Room, board: Board) -> float:
-    node = room.node
+def room_left(want: Want, board: Board, rows: Rows) -> Values:
+    free, layout = board.free, board.layout
     left = [
-        (free - asked) / capacity
-        for asked, free, capacity in (
-            (want.cpu_millis, room.cpu_millis, node.cpu_millis),
-            (want.memory_bytes, room.memory_bytes, node.memory_bytes),
-            (want.gpus, room.gpu_count, len(node.gpus)),
+        (amount[rows] - asked) / np.maximum(capacity[rows], 1)
+        for asked, amount, capacity in (
+            (want.cpu_millis, free.cpu_millis, layout.cpu_millis),
+            (want.memory_bytes, free.memory_bytes, layout.memory_bytes),
+            (want.gpus, free.gpus, layout.gpus),
         )
-        if asked and capacity
+        if asked
     ]
-    if left:
-        return sum(left) / len(left)
-    return room.cpu_millis / node.cpu_millis if node.cpu_millis else 0.0
+    if not left:
+        left = [free.cpu_millis[rows] / np.maximum(layout.cpu_millis[rows], 1)]
+    mean: Values = sum(left[1:], left[0]) / len(left)
+    return mean
 
 
 @score_rule("tight")
-def tight(want: Want, room: Room, board: Board) -> float:
-    return 1.0 - room_left(want, room, board)
+def tight(want: Want, board: Board, rows: Rows) -> Values:
+    return np.subtract(1.0, room_left(want, board, rows))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mooring.brain.board import Board
+from mooring.brain.layout import Rows, Values
 from mooring.brain.registry import score_rule
-from mooring.brain.room import Room
 from mooring.brain.want import Want
 
 
 @score_rule("servers")
-def servers(want: Want, room: Room, board: Board) -> float:
+def servers(want: Want, board: Board, rows: Rows) -> Values | float:
     roles = board.gang.server_roles
-    return -sum(room.roles[role] for role in roles) if want.role in roles else 0
+    if want.role not in roles:
+        return 0.0
+    here = np.zeros(len(board.members[rows]))
+    for role in roles:
+        here -= board.role(role)[rows]
+    return here

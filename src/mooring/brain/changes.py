@@ -1,0 +1,161 @@
+"""What would have to change for a refused gang to fit: each change is tried, none is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.state import ClusterState
+from mooring.model.cluster import Snapshot, Toleration
+from mooring.model.member import Gang, Member, Pinning, Preset
+from mooring.model.plan import Plan
+from mooring.model.resources import Resources, format_cpu, format_memory
+
+#: Amounts are sought in these steps: fine enough to be advice, few enough to be quick.
+_CPU_STEP_MILLIS = 100
+_MEMORY_STEP_BYTES = 1 << 28
+_MOST_NEW_NODES = 64
+
+
+def changes(gang: Gang, snapshot: Snapshot, profile: Profile = DEFAULT) -> tuple[str, ...]:
+    """Sentences, each a single change after which the whole gang has a place."""
+    return tuple(_changes(gang, snapshot, profile))
+
+
+def _changes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
+    state = ClusterState(snapshot, profile)
+
+    def fits(candidate: Gang) -> bool:
+        return isinstance(state.place(candidate), Plan)
+
+    for role in gang.roles:
+        yield from _fewer(gang, role, fits)
+        yield from _less_cpu(gang, role, fits)
+        yield from _less_memory(gang, role, fits)
+    if any(member.pinning is Pinning.EXCLUSIVE for member in gang.members):
+        shared = _each(gang, lambda member: replace(member, pinning=Pinning.SHARED))
+        if fits(shared):
+            yield "pinning: shared instead of exclusive"
+    strict = gang.preset in (Preset.ISOLATE, Preset.COLOCATE)
+    if strict and fits(replace(gang, preset=Preset.SPREAD)):
+        yield f"placement.preset: spread instead of {gang.preset.value}"
+    for rule in gang.rules:
+        if rule.required:
+            softer = tuple(
+                replace(each, required=False) if each is rule else each for each in gang.rules
+            )
+            if fits(replace(gang, rules=softer)):
+                names = f"{', '.join(rule.roles)} {rule.relation.value} {', '.join(rule.others)}"
+                yield f"the rule {names} as a preference (required: false)"
+    yield from _tolerated(gang, snapshot, fits)
+    yield from _more_nodes(gang, snapshot, profile)
+
+
+def _fewer(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    count = sum(member.id.role == role for member in gang.members)
+
+    def keep(most: int) -> Gang:
+        kept = [m for m in gang.members if m.id.role != role or m.id.index < most]
+        return replace(gang, members=tuple(kept))
+
+    best = _largest(1, count - 1, lambda most: fits(keep(most)))
+    if best is not None:
+        yield f"roles.{role}.replicas: {best} instead of {count}"
+
+
+def _less_cpu(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    asked = max(m.resources.cpu_millis for m in gang.members if m.id.role == role)
+    exclusive = any(m.pinning is Pinning.EXCLUSIVE for m in gang.members if m.id.role == role)
+    step = 1000 if exclusive else _CPU_STEP_MILLIS
+
+    def ask(steps: int) -> Gang:
+        return _of_role(gang, role, lambda r: Resources(steps * step, r.memory_bytes, r.gpus))
+
+    best = _largest(1, (asked - 1) // step, lambda steps: fits(ask(steps)))
+    if best is not None:
+        instead = f"{format_cpu(best * step)} instead of {format_cpu(asked)}"
+        yield f"roles.{role}.resources.cpu: {instead}"
+
+
+def _less_memory(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    asked = max(m.resources.memory_bytes for m in gang.members if m.id.role == role)
+
+    def ask(steps: int) -> Gang:
+        return _of_role(
+            gang, role, lambda r: Resources(r.cpu_millis, steps * _MEMORY_STEP_BYTES, r.gpus)
+        )
+
+    best = _largest(1, (asked - 1) // _MEMORY_STEP_BYTES, lambda steps: fits(ask(steps)))
+    if best is not None:
+        instead = f"{format_memory(best * _MEMORY_STEP_BYTES)} instead of {format_memory(asked)}"
+        yield f"roles.{role}.resources.memory: {instead}"
+
+
+def _tolerated(gang: Gang, snapshot: Snapshot, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    for taint in dict.fromkeys(taint for node in snapshot.nodes for taint in node.taints):
+        toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
+        tolerant = _each(
+            gang,
+            lambda member, one=toleration: replace(  # type: ignore[misc]
+                member, tolerations=(*member.tolerations, one)
+            ),
+        )
+        if fits(tolerant):
+            yield f"a toleration of {taint}"
+
+
+def _more_nodes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
+    """Of the kind with the most room, how many more would do."""
+    if not snapshot.nodes:
+        return
+    pattern = max(snapshot.nodes, key=lambda node: (len(node.gpus), node.cpu_millis))
+    pattern = replace(pattern, taints=())
+
+    def with_more(count: int) -> bool:
+        extra = tuple(replace(pattern, name=f"new-{number}") for number in range(count))
+        wider = Snapshot((*snapshot.nodes, *extra), snapshot.use)
+        return isinstance(ClusterState(wider, profile).place(gang), Plan)
+
+    fewest = _smallest(1, _MOST_NEW_NODES, with_more)
+    if fewest is not None:
+        nodes = "1 more node" if fewest == 1 else f"{fewest} more nodes"
+        yield f"{nodes} like {pattern.name} ({pattern.capacity})"
+
+
+def _each(gang: Gang, change: Callable[[Member], Member]) -> Gang:
+    return replace(gang, members=tuple(change(member) for member in gang.members))
+
+
+def _of_role(gang: Gang, role: str, change: Callable[[Resources], Resources]) -> Gang:
+    def changed(member: Member) -> Member:
+        if member.id.role != role:
+            return member
+        return replace(member, resources=change(member.resources))
+
+    return _each(gang, changed)
+
+
+def _largest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+    """The largest number for which it holds, given that what holds for more holds for less."""
+    if high < low or not holds(low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _smallest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+    if high < low or not holds(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,61 @@
+"""Nodes whose kubelet is known: every member must be one that it would really admit.
+
+A pod that the scheduler sends and the kubelet rejects is lost, and so is its gang. A member with
+devices but without CPUs of its own would be admitted by a static CPU policy and lose its devices
+later; one that wants CPUs of its own gets none where the CPU manager is off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.brain.board import Board
+from mooring.brain.kubelet import Container, Rejection, gpu_pod_problem
+from mooring.brain.layout import Rows
+from mooring.brain.pool import REJECTED
+from mooring.brain.registry import Objections, add_filter
+from mooring.brain.want import Want
+from mooring.model.cluster import CpuManager, KubeletPolicy
+
+NOT_ADMITTED = "its kubelet would not admit it"
+
+
+def kubelet(want: Want, board: Board, rows: Rows) -> Objections:
+    kubelets = board.layout.kubelets
+    if kubelets is None or not want.cuts:
+        return {}
+    refused = kubelets[rows].copy()
+    asked = np.flatnonzero(refused)
+    if not len(asked):
+        return {}
+    answers = board.layout.pool.cells(board.free.state[rows][asked], want) == REJECTED
+    unfit = np.array([bool(_cannot(want, policy)) for policy in board.layout.policies])
+    refused[asked] = answers | unfit[board.layout.policy_class[rows][asked]]
+    return {NOT_ADMITTED: refused}
+
+
+def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
+    policy = board.layout.nodes[index].kubelet
+    if policy is None or not want.cuts:
+        return ()
+    unfit = _cannot(want, policy)
+    if unfit:
+        return (f"{NOT_ADMITTED} ({unfit})",)
+    answer = board.layout.pool.admission(int(board.free.state[index]), want)
+    if isinstance(answer, Rejection):
+        return (f"{NOT_ADMITTED} ({answer.reason.value}: {answer.sentence})",)
+    return ()
+
+
+def _cannot(want: Want, policy: KubeletPolicy | None) -> str:
+    """What this policy can never do for such a member, whatever is free."""
+    if policy is None:
+        return ""
+    if want.exclusive and policy.cpu_manager is not CpuManager.STATIC:
+        return "its CPU manager gives nobody CPUs of their own"
+    container = Container(want.cpu_millis, want.whole_cpus, want.gpus, want.exclusive)
+    problem = gpu_pod_problem((container,), policy)
+    return problem.sentence if problem else ""
+
+
+add_filter("kubelet", kubelet, why)

@@ -1,0 +1,203 @@
+"""The nodes as arrays: what never changes (`Layout`) and what is free at the moment (`Free`).
+
+Labels and taints are numbered by class: nodes with equal ones are asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.brain.pool import Numbers, Pool
+from mooring.brain.want import Want
+from mooring.model.cluster import KubeletPolicy, Node, NodeUse, Snapshot, Taint
+from mooring.model.resources import Resources
+
+Amounts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Values = NDArray[np.float64]
+#: Node indexes, each at most once, or all nodes.
+Rows = NDArray[np.intp] | slice
+ALL = slice(None)
+
+#: On a node with this label the listed CPUs belong to other virtual nodes as well.
+CPUS_LABEL = "mooring.dev/cpus"
+OVERLAPPING = "overlapping"
+
+
+class Layout:
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+        self.index = {node.name: index for index, node in enumerate(nodes)}
+        self.pool = Pool()
+        self.cpu_millis = _amounts([node.cpu_millis for node in nodes])
+        self.memory_bytes = _amounts([node.memory_bytes for node in nodes])
+        self.gpus = _amounts([sum(gpu.healthy for gpu in node.gpus) for node in nodes])
+        self.nic_speed = _relative([node.nic_mbps or 0 for node in nodes])
+        #: Which nodes have a kubelet whose decisions are known; None if none has.
+        kubelets = np.array([node.kubelet is not None for node in nodes], dtype=bool)
+        self.kubelets: Mask | None = kubelets if kubelets.any() else None
+        self.overlapping: Mask = np.array([_overlapping(node) for node in nodes], dtype=bool)
+        self.topology = [self.pool.topology_id(node) for node in nodes]
+        labels: dict[frozenset[tuple[str, str]], int] = {}
+        self.label_class: Numbers = np.array(
+            [labels.setdefault(frozenset(node.labels.items()), len(labels)) for node in nodes],
+            dtype=np.int32,
+        )
+        self.labels: list[Mapping[str, str]] = [dict(known) for known in labels]
+        taints: dict[tuple[Taint, ...], int] = {}
+        self.taint_class: Numbers = np.array(
+            [taints.setdefault(node.taints, len(taints)) for node in nodes], dtype=np.int32
+        )
+        self.taints = list(taints)
+        kinds: dict[frozenset[str], int] = {}
+        self.gpu_kind_class: Numbers = np.array(
+            [
+                kinds.setdefault(frozenset(gpu.kind for gpu in node.gpus), len(kinds))
+                for node in nodes
+            ],
+            dtype=np.int32,
+        )
+        self.gpu_kinds = list(kinds)
+        policies: dict[KubeletPolicy | None, int] = {}
+        self.policy_class: Numbers = np.array(
+            [policies.setdefault(node.kubelet, len(policies)) for node in nodes], dtype=np.int32
+        )
+        self.policies = list(policies)
+        #: Answers that rest on what nodes are, by rule and want: asked once, kept for later gangs.
+        self.fixed_refusals: dict[tuple[tuple[str, ...], Want], Mask] = {}
+        self.fixed_scores: dict[tuple[str, Want], Values | float] = {}
+        self._empty: Free | None = None
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def empty(self) -> Free:
+        """All nodes with nobody on them."""
+        if self._empty is None:
+            self._empty = free_of(self, Snapshot(self.nodes))
+        return self._empty
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (
+            self.cpu_millis,
+            self.memory_bytes,
+            self.gpus,
+            self.overlapping,
+            self.label_class,
+            self.taint_class,
+            self.gpu_kind_class,
+            self.policy_class,
+            self.nic_speed,
+        )
+        return sum(array.nbytes for array in arrays)
+
+
+@dataclass
+class Free:
+    """`gpus` may be less than the devices not held: some uses do not say which they hold.
+
+    `shared_millis` is what the members that share CPUs ask for; theirs must stay possible.
+    """
+
+    cpu_millis: Amounts
+    memory_bytes: Amounts
+    gpus: Amounts
+    shared_millis: Amounts
+    sharers: Amounts
+    state: Numbers
+    ports: dict[int, set[int]]
+    """Port -> the nodes where it is in use."""
+
+    def copy(self) -> Free:
+        ports = {port: set(nodes) for port, nodes in self.ports.items()}
+        return self.over(ports)
+
+    def over(self, ports: dict[int, set[int]]) -> Free:
+        """A copy with these ports."""
+        return Free(
+            self.cpu_millis.copy(),
+            self.memory_bytes.copy(),
+            self.gpus.copy(),
+            self.shared_millis.copy(),
+            self.sharers.copy(),
+            self.state.copy(),
+            ports,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.cpu_millis, self.memory_bytes, self.gpus, self.shared_millis, self.sharers)
+        return sum(array.nbytes for array in arrays) + self.state.nbytes
+
+    def ports_of(self, index: int) -> frozenset[int]:
+        return frozenset(port for port, nodes in self.ports.items() if index in nodes)
+
+
+def free_of(layout: Layout, snapshot: Snapshot) -> Free:
+    pool = layout.pool
+    uses = [snapshot.use_of(node.name) for node in layout.nodes]
+    cpu_used = _amounts([use.resources.cpu_millis for use in uses])
+    exclusive = _amounts([len(use.cpus) for use in uses])
+    shared = np.maximum(0, cpu_used - 1000 * exclusive)
+    states = []
+    not_held = []
+    ports: dict[int, set[int]] = {}
+    for index, (topology_id, use) in enumerate(zip(layout.topology, uses, strict=True)):
+        hardware = pool.hardware(topology_id)
+        cpus = hardware.all_cpus & ~hardware.cpu_mask(use.cpus)
+        gpus = hardware.healthy_gpus & ~hardware.gpu_mask(use.gpus)
+        states.append(pool.state(topology_id, cpus, gpus))
+        not_held.append(gpus.bit_count())
+        for port in use.ports:
+            ports.setdefault(port, set()).add(index)
+    unused = _amounts(
+        [len(node.gpus) - use.resources.gpus for node, use in zip(layout.nodes, uses, strict=True)]
+    )
+    return Free(
+        layout.cpu_millis - cpu_used,
+        layout.memory_bytes - _amounts([use.resources.memory_bytes for use in uses]),
+        np.minimum(_amounts(not_held), unused),
+        shared,
+        np.maximum(_amounts([use.sharers for use in uses]), shared > 0),
+        np.array(states, dtype=np.int32),
+        ports,
+    )
+
+
+def use_of(layout: Layout, free: Free, index: int) -> NodeUse:
+    """The use of one node as a snapshot says it."""
+    node = layout.nodes[index]
+    state = int(free.state[index])
+    hardware = layout.pool.topology(state)
+    cpus, gpus = layout.pool.masks(state)
+    return NodeUse(
+        Resources(
+            node.cpu_millis - int(free.cpu_millis[index]),
+            node.memory_bytes - int(free.memory_bytes[index]),
+            len(node.gpus) - int(free.gpus[index]),
+        ),
+        frozenset(hardware.cpu_ids(hardware.all_cpus & ~cpus)),
+        frozenset(hardware.gpu_ids(hardware.all_gpus & ~gpus)),
+        free.ports_of(index),
+        int(free.sharers[index]),
+    )
+
+
+def _amounts(values: list[int]) -> Amounts:
+    return np.array(values, dtype=np.int64)
+
+
+def _relative(speeds: list[int]) -> Values:
+    """In units of the slowest known one; unknown ones count as the slowest."""
+    slowest = min((speed for speed in speeds if speed), default=1)
+    return np.array([max(speed, slowest) / slowest for speed in speeds], dtype=np.float64)
+
+
+def _overlapping(node: Node) -> bool:
+    return node.cpu_millis < 1000 * len(node.cpus) and node.labels.get(CPUS_LABEL) == OVERLAPPING

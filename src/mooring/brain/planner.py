@@ -1,0 +1,178 @@
+"""Deciding about a whole gang: the passes that are made, and the plan or the refusal."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mooring.brain import (
+    exact,
+    explain,
+    filters,  # noqa: F401  importing registers the rules
+    outlook,
+    scores,  # noqa: F401
+)
+from mooring.brain.attempt import Attempt, Seat, attempt
+from mooring.brain.board import Board
+from mooring.brain.layout import Free, Layout
+from mooring.brain.presets import Recipe, recipe_for
+from mooring.brain.profile import Profile
+from mooring.brain.traffic import Link, busiest
+from mooring.brain.trials import Trial, Zone, cannot_fit, fewest_nodes, trials
+from mooring.brain.want import Kinds, kinds_of
+from mooring.model.member import Gang, Member, Pinning, Preset
+from mooring.model.plan import Placement, Plan, Refusal, Slot
+
+#: Members x nodes, summed over all passes: beyond it only the first few passes are made.
+_MOST_STEPS = 150_000
+_FEWEST_PASSES = 4
+#: A preset that nobody asked for is not worth more.
+_PASSES_OF_OTHERS = 2
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided, and the pass that it rests on. `named` is the position of a refusal."""
+
+    outcome: Plan | Refusal
+    kinds: Kinds
+    recipe: Recipe
+    best: Attempt
+    named: int | None = None
+
+
+def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision:
+    """A gang that may start in part is refused only if a member could never be placed."""
+    kinds = kinds_of(gang)
+    recipe = recipe_for(gang, profile)
+    best = _best_attempt(gang, recipe, layout, free, kinds)
+    if not best.failed:
+        recipe, best = _least_busy(gang, profile, free, kinds, recipe, best)
+        return Decision(_plan(gang, best), kinds, recipe, best)
+    hopeless = outlook.hopeless(gang, recipe, layout, (kinds[i] for i in best.failed))
+    if not gang.all_or_nothing and not hopeless:
+        return Decision(_plan(gang, best), kinds, recipe, best)
+    named = next((i for i in best.failed if kinds[i] in hopeless), next(iter(best.failed)))
+    if kinds[named] in hopeless:
+        remark = hopeless[kinds[named]]
+    elif outlook.gang_never_fits(gang, recipe, layout, kinds):
+        remark = explain.NOT_EVEN_EMPTY
+    else:
+        remark = ""
+    member, counts = gang.members[named], best.failed[named]
+    sentence = explain.refusal(member, counts, len(layout), len(best.where), len(kinds), remark)
+    return Decision(Refusal(gang.job, sentence, member.id), kinds, recipe, best, named)
+
+
+def _least_busy(
+    gang: Gang, profile: Profile, free: Free, kinds: Kinds, recipe: Recipe, best: Attempt
+) -> tuple[Recipe, Attempt]:
+    """Where the profile weighs traffic and the gang is to be spread: this pass, or servers and
+    workers side by side, or apart, whichever has the least busy NIC. Who asks for one of these or
+    for few nodes has decided that."""
+    weighs = any(name == "traffic" and weight > 0 for name, weight in profile.scores)
+    spread = gang.preset in (Preset.SPREAD, Preset.SPREAD_PS)
+    if gang.traffic is None or not weighs or not spread or len(kinds.wants) == 1:
+        return recipe, best
+    layout = best.board.layout
+    least = _load(gang, best)
+    for preset in (Preset.COLOCATE, Preset.ISOLATE):
+        other = recipe_for(replace(gang, preset=preset), profile)
+        passes = trials(Board(gang, other, layout, free, kinds.roles), kinds)
+        for trial in itertools.islice(passes, _PASSES_OF_OTHERS):
+            result = attempt(Board(gang, other, layout, free, kinds.roles), kinds, trial)
+            if not result.failed:
+                load = _load(gang, result)
+                if load < least:
+                    recipe, best, least = other, result, load
+                break
+    return recipe, best
+
+
+def _load(gang: Gang, result: Attempt) -> float:
+    """Of the busiest NIC: seconds, or bytes if no speed is known."""
+    link = _link(gang, result)
+    if link is None:
+        return 0.0
+    return link.bytes_per_step if link.seconds_per_step is None else link.seconds_per_step
+
+
+def _link(gang: Gang, result: Attempt) -> Link | None:
+    if gang.traffic is None:
+        return None
+    positions = sorted(result.where)
+    roles = [gang.members[position].id.role for position in positions]
+    where = [result.where[position] for position in positions]
+    return busiest(gang, roles, where, result.board.layout.nodes)
+
+
+def _best_attempt(gang: Gang, recipe: Recipe, layout: Layout, free: Free, kinds: Kinds) -> Attempt:
+    """The first pass that places all, or of all passes the one on the fewest nodes."""
+    fresh = partial(Board, gang, recipe, layout, free, kinds.roles)
+    probe = fresh()
+    passes = trials(probe, kinds)
+    best = attempt(fresh(), kinds, next(passes))
+    if not best.failed and not recipe.fewest_nodes:
+        return best
+    if best.failed and gang.all_or_nothing and cannot_fit(probe, kinds):
+        return best  # the one pass shows who is left over, and why
+    enough = fewest_nodes(probe, kinds) if recipe.fewest_nodes else 0
+    cost = len(kinds) * len(layout)
+    for count, trial in enumerate(passes, start=1):
+        if not best.failed and (not recipe.fewest_nodes or best.nodes <= enough):
+            return best
+        if count >= _FEWEST_PASSES and count * cost > _MOST_STEPS:
+            break
+        result = attempt(fresh(), kinds, trial)
+        if _rank(result, recipe) < _rank(best, recipe):
+            best = result
+    if best.failed and gang.all_or_nothing:
+        found = exact.search(fresh(), kinds)
+        if not isinstance(found, exact.Result):
+            return attempt(fresh(), kinds, Trial(tuple(found), Zone()), forced=found)
+    return best
+
+
+def _rank(result: Attempt, recipe: Recipe) -> tuple[int, int]:
+    return len(result.failed), result.nodes if recipe.fewest_nodes else 0
+
+
+def _plan(gang: Gang, best: Attempt) -> Plan:
+    placements = []
+    waiting = []
+    notes = []
+    known: dict[tuple[int, Pinning], Slot] = {}
+    seats = best.all_seats
+    for position, member in enumerate(gang.members):
+        if position not in best.where:
+            waiting.append(member.id)
+            continue
+        seat = seats[position]
+        if seat.before == seat.after and member.pinning is not Pinning.EXCLUSIVE:
+            slot = known.get((seat.node, member.pinning))
+            if slot is None:
+                slot = known[seat.node, member.pinning] = _slot(member, seat, best.board)
+        else:
+            slot = _slot(member, seat, best.board)
+        placements.append(Placement(member.id, slot))
+        if slot.exclusive and len(slot.cells) > 1:
+            notes.append(explain.spans_cells(member, slot))
+    link = _link(gang, best)
+    if link is not None:
+        notes.append(str(link))
+    return Plan(gang.job, tuple(placements), tuple(waiting), tuple(notes))
+
+
+def _slot(member: Member, seat: Seat, board: Board) -> Slot:
+    """Shared CPUs are what all exclusive members of the finished plan have left over."""
+    pool = board.layout.pool
+    node = board.layout.nodes[seat.node].name
+    own = pool.cut(seat.before, seat.after)
+    if member.pinning is Pinning.EXCLUSIVE:
+        return Slot(node, own.cpus, own.cells, own.gpus, True)
+    hardware = pool.topology(seat.before)
+    cpus = hardware.all_cpus
+    if member.pinning is Pinning.SHARED:
+        cpus = pool.masks(board.free.state.item(seat.node))[0]
+    return Slot(node, hardware.cpu_ids(cpus), hardware.cell_ids(cpus), own.gpus)

@@ -1,0 +1,208 @@
+"""States of nodes' CPUs and devices, each known once: who takes what from where is looked up.
+
+A state is a kind of hardware and what of it is free. Thousands of nodes are in a few states, and
+a member of one kind leads from one state to one other, so that a cluster is one array of state
+numbers and placing is indexing. States are only ever added: copies of a cluster share one pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.brain.kubelet import Admission, Container, Rejection, admit
+from mooring.brain.topology import Topology
+from mooring.brain.want import Want
+from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node
+
+Numbers = NDArray[np.int32]
+
+Hardware = tuple[tuple[Cpu, ...], tuple[Gpu, ...], KubeletPolicy | None]
+
+_UNKNOWN = -1
+REJECTED = -2
+_FIRST_CAPACITY = 256
+#: Only kept to be quick: beyond it they are worked out anew.
+_MOST_CUTS = 100_000
+
+
+class Cut(NamedTuple):
+    """The CPUs of a member's own with their cells, and its devices."""
+
+    cpus: tuple[int, ...]
+    cells: tuple[int, ...]
+    gpus: tuple[int, ...]
+
+
+def _numbers(capacity: int) -> Numbers:
+    return np.full(capacity, _UNKNOWN, dtype=np.int32)
+
+
+@dataclass
+class _Table:
+    """For one kind of want, by state: the state that it leads to, and the cells and the groups of
+    linked devices that it cuts from."""
+
+    after: Numbers = field(default_factory=lambda: _numbers(_FIRST_CAPACITY))
+    cells: Numbers = field(default_factory=lambda: _numbers(_FIRST_CAPACITY))
+    links: Numbers = field(default_factory=lambda: _numbers(_FIRST_CAPACITY))
+
+
+class Pool:
+    def __init__(self) -> None:
+        self.free_cpus: Numbers = _numbers(_FIRST_CAPACITY)
+        self._topologies: list[Topology] = []
+        self._kubelets: list[Node | None] = []
+        self._topology_ids: dict[Hardware, int] = {}
+        self._seen: dict[tuple[int, int, int], tuple[object, int]] = {}
+        self._states: list[tuple[int, int, int]] = []
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._cuts: dict[tuple[int, int], Cut] = {}
+        self._tables: dict[tuple[int, int], _Table] = {}
+
+    def topology_id(self, node: Node) -> int:
+        # Most clusters share the tuples between nodes; hashing hundreds of CPUs is the slow part.
+        address = (id(node.cpus), id(node.gpus), id(node.kubelet))
+        seen = self._seen.get(address)
+        if seen is not None:
+            return seen[1]
+        key = (node.cpus, node.gpus, node.kubelet)
+        number = self._topology_ids.get(key)
+        if number is None:
+            number = len(self._topologies)
+            self._topology_ids[key] = number
+            self._topologies.append(Topology(node.cpus, node.gpus))
+            self._kubelets.append(node if node.kubelet else None)
+        self._seen[address] = (key, number)  # kept alive, so that the address stays theirs
+        return number
+
+    def topology(self, state: int) -> Topology:
+        return self._topologies[self._states[state][0]]
+
+    def hardware(self, topology_id: int) -> Topology:
+        return self._topologies[topology_id]
+
+    def masks(self, state: int) -> tuple[int, int]:
+        """The free CPUs and devices."""
+        _, cpus, gpus = self._states[state]
+        return cpus, gpus
+
+    def state(self, topology_id: int, cpus: int, gpus: int) -> int:
+        key = (topology_id, cpus, gpus)
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self._states)
+            if number == len(self.free_cpus):
+                self._grow()
+            self._numbers[key] = number
+            self._states.append(key)
+            self.free_cpus[number] = cpus.bit_count()
+        return number
+
+    def given_back(self, state: int, cpus: int, gpus: int) -> int:
+        topology_id, free_cpus, free_gpus = self._states[state]
+        return self.state(topology_id, free_cpus | cpus, free_gpus | gpus)
+
+    def taken(self, state: int, cpus: int, gpus: int) -> int:
+        topology_id, free_cpus, free_gpus = self._states[state]
+        return self.state(topology_id, free_cpus & ~cpus, free_gpus & ~gpus)
+
+    def after(self, states: Numbers, want: Want) -> Numbers:
+        """The states after one such member more has been cut out of each; it must fit."""
+        table = self._table(want)
+        found: Numbers = table.after[states]
+        if (found < 0).any():
+            for state in np.unique(states[found < 0]).tolist():
+                own = self._cut(state, want)
+                if own is None:
+                    raise ValueError("taken from a node whose kubelet would not admit it")
+                number = self.taken(state, *own)
+                self._table(want).after[state] = number
+            found = self._table(want).after[states]
+        return found
+
+    def cells(self, states: Numbers, want: Want) -> Numbers:
+        """How many cells the member's own CPUs and devices would come from; `REJECTED` where the
+        kubelet would not admit it."""
+        table = self._table(want)
+        found: Numbers = table.cells[states]
+        if (found == _UNKNOWN).any():
+            for state in np.unique(states[found == _UNKNOWN]).tolist():
+                own = self._cut(state, want)
+                hardware = self.topology(state)
+                table.cells[state] = REJECTED if own is None else hardware.cells_of(*own)
+                table.links[state] = 0 if own is None else hardware.links_of(own[1])
+            found = table.cells[states]
+        return found
+
+    def links(self, states: Numbers, want: Want) -> Numbers:
+        """How many groups of linked devices the member's own would come from."""
+        self.cells(states, want)
+        found: Numbers = self._table(want).links[states]
+        return found
+
+    def admission(self, state: int, want: Want) -> Admission | Rejection | None:
+        """The kubelet's answer, on a node that has one."""
+        topology_id, cpus, gpus = self._states[state]
+        node = self._kubelets[topology_id]
+        if node is None or node.kubelet is None:
+            return None
+        hardware = self._topologies[topology_id]
+        container = Container(want.cpu_millis, want.whole_cpus, want.gpus, want.exclusive)
+        return admit(
+            node,
+            frozenset(hardware.cpu_ids(cpus)),
+            frozenset(hardware.gpu_ids(gpus)),
+            (container,),
+            node.kubelet,
+        )
+
+    def successor(self, state: int, want: Want) -> int:
+        """`after` for one state."""
+        found = self._table(want).after.item(state)
+        return found if found >= 0 else int(self.after(np.array([state]), want)[0])
+
+    def cut(self, before: int, after: int) -> Cut:
+        """What was taken between two states of one node."""
+        found = self._cuts.get((before, after))
+        if found is None:
+            topology_id, cpus, gpus = self._states[before]
+            _, left_cpus, left_gpus = self._states[after]
+            hardware = self._topologies[topology_id]
+            own = cpus & ~left_cpus
+            found = Cut(
+                hardware.cpu_ids(own), hardware.cell_ids(own), hardware.gpu_ids(gpus & ~left_gpus)
+            )
+            if len(self._cuts) >= _MOST_CUTS:
+                self._cuts.clear()
+            self._cuts[before, after] = found
+        return found
+
+    def _cut(self, state: int, want: Want) -> tuple[int, int] | None:
+        topology_id, cpus, gpus = self._states[state]
+        hardware = self._topologies[topology_id]
+        if self._kubelets[topology_id] is None:
+            return hardware.cut(cpus, gpus, want.whole_cpus, want.gpus)
+        answer = self.admission(state, want)
+        if not isinstance(answer, Admission):
+            return None
+        return hardware.cpu_mask(answer.cpus[0]), hardware.gpu_mask(answer.gpus[0])
+
+    def _table(self, want: Want) -> _Table:
+        key = (want.whole_cpus, want.gpus)
+        table = self._tables.get(key)
+        if table is None:
+            capacity = len(self.free_cpus)
+            table = self._tables[key] = _Table(*(_numbers(capacity) for _ in range(3)))
+        return table
+
+    def _grow(self) -> None:
+        more = len(self.free_cpus)
+        self.free_cpus = np.concatenate([self.free_cpus, _numbers(more)])
+        for table in self._tables.values():
+            table.after = np.concatenate([table.after, _numbers(more)])
+            table.cells = np.concatenate([table.cells, _numbers(more)])
+            table.links = np.concatenate([table.links, _numbers(more)])

@@ -1,0 +1,263 @@
+"""One round of decisions: who starts, who gives way, who waits and for what.
+
+Each pool has its own queue. The next gang to be looked at is the first of the pool that still
+has room in its guarantee, otherwise the first of the pool that has borrowed least by its weight.
+A gang starts whole or not at all; one that cannot start keeps what it needs reserved against all
+that come after it, except against the guarantee of another pool. Pure: nothing of the caller's is
+changed, and the same arguments give the same decisions. Applied in order they never exceed
+capacity or quota: who gives way comes before who starts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from mooring.brain.queue import elastic, preempt, sentences
+from mooring.brain.queue.backfill import Reservation
+from mooring.brain.queue.order import Key, key
+from mooring.brain.queue.scene import Block, Cause, Change, Scene
+from mooring.brain.queue.types import (
+    Admit,
+    Decision,
+    Grow,
+    Planner,
+    Preempt,
+    QueuedGang,
+    QueueState,
+    RunningGang,
+    Shrink,
+    Wait,
+)
+from mooring.model.plan import Plan
+
+
+def decide(
+    state: QueueState, cluster: Planner, now_s: float, *, explain: bool = True
+) -> tuple[Decision, ...]:
+    """Without `explain` nothing is said about those who wait."""
+    return _Round(state, cluster, now_s, explain).run()
+
+
+class _Round:
+    def __init__(self, state: QueueState, cluster: Planner, now_s: float, explain: bool) -> None:
+        self.policy = state.policy
+        self.scene = Scene(state, cluster, now_s)
+        self.now_s = now_s
+        self.explain = explain
+        self.decisions: list[Decision] = []
+        self.waits: list[Wait] = []
+        self.queues: dict[str, deque[tuple[Key, QueuedGang]]] = {}
+        keyed = [(key(queued, state.policy), queued) for queued in state.waiting]
+        keyed.sort(key=lambda item: item[0])
+        for item in keyed:
+            self.queues.setdefault(self._queue_of(item[1]), deque()).append(item)
+        #: By queue, those that could not start, in order.
+        self.blocked: dict[str, list[Reservation]] = {}
+        self.started: set[str] = set()
+        self.searches: dict[str, int] = {}
+
+    def _queue_of(self, queued: QueuedGang) -> str:
+        """Where nothing is divided all pools are one."""
+        return queued.pool if self.scene.ledger.divided else ""
+
+    def run(self) -> tuple[Decision, ...]:
+        while (name := self._next()) is not None:
+            queue = self.queues[name]
+            if len(self.blocked.get(name, ())) >= self.policy.most_tried:
+                self._leave_in_line(name)
+                continue
+            _, queued = queue.popleft()
+            if not queue:
+                del self.queues[name]
+            block = self._try(queued)
+            if block is not None:
+                self._block(name, queued, block)
+        self._grow()
+        return (*self.decisions, *self.waits)
+
+    def _next(self) -> str | None:
+        if len(self.queues) == 1:
+            return next(iter(self.queues))
+        best: tuple[int, float, Key] | None = None
+        chosen = None
+        ledger = self.scene.ledger
+        for name, queue in self.queues.items():
+            turn, queued = queue[0]
+            own = ledger.within_guarantee(queued.pool, queued.sized(queued.least)[1])
+            rank = (0, 0.0, turn) if own else (1, ledger.share(queued.pool), turn)
+            if best is None or rank < best:
+                best, chosen = rank, name
+        return chosen
+
+    def _try(self, queued: QueuedGang) -> Block | None:
+        """Start it, if need be at the cost of others; otherwise say what is in the way."""
+        if queued.least < queued.most:
+            answer = self._elastic_plan(queued)
+        else:
+            answer = self._plan(queued, queued.most)
+        if isinstance(answer, Plan):
+            heads = self._reservations(queued, len(answer.placements))
+            self._admit(queued, answer, heads)
+            return None
+        if answer.cause in (Cause.NEVER, Cause.FIRM, Cause.HEAD):
+            return answer
+        name = self._queue_of(queued)
+        if self.searches.get(name, 0) >= self.policy.most_searches or preempt.pointless(
+            self.scene, queued
+        ):
+            return answer
+        way = preempt.find(
+            self.scene,
+            queued,
+            lambda plan, changes: self._in_the_way(queued, plan, changes) is None,
+            self.started,
+        )
+        if way is None:
+            self.searches[name] = self.searches.get(name, 0) + 1
+            return answer
+        self._make_way(queued, way.changes)
+        self._admit(queued, way.plan, ())
+        return None
+
+    def _plan(self, queued: QueuedGang, size: int) -> Plan | Block:
+        _, ask = queued.sized(size)
+        if self.blocked and self.scene.enough(ask) and self.scene.quota(queued, ask) is None:
+            for head in self._reservations(queued, size):
+                if head.forbids(self.scene, queued, ask):
+                    return Block(Cause.HEAD, head.head.job, head.start_s)
+        plan = self.scene.fits(queued, size)
+        if isinstance(plan, Block):
+            return plan
+        delayed = self._in_the_way(queued, plan, ())
+        return plan if delayed is None else Block(Cause.HEAD, delayed.head.job, delayed.start_s)
+
+    def _elastic_plan(self, queued: QueuedGang) -> Plan | Block:
+        """As large as fits; but who claims a guarantee does not borrow beyond it before others."""
+        least = self._plan(queued, queued.least)
+        if isinstance(least, Block):
+            return least
+        found = {queued.least: least}
+        ledger = self.scene.ledger
+        claims = ledger.within_guarantee(queued.pool, queued.sized(queued.least)[1])
+
+        def fits(size: int) -> bool:
+            if claims and not ledger.within_guarantee(queued.pool, queued.sized(size)[1]):
+                return False
+            plan = self._plan(queued, size)
+            if isinstance(plan, Plan):
+                found[size] = plan
+            return isinstance(plan, Plan)
+
+        if not fits(queued.most):
+            elastic.largest(queued.least + 1, queued.most - 1, fits)
+        return found[max(found)]
+
+    def _reservations(self, queued: QueuedGang, size: int) -> list[Reservation]:
+        """Those that this gang must not delay. A guarantee gives way to its own pool only."""
+        own = self._queue_of(queued)
+        exempt = self.scene.ledger.within_guarantee(queued.pool, queued.sized(size)[1])
+        return [
+            head
+            for name in self.blocked
+            if (name == own or not exempt)
+            if (head := self._reservation(name)) is not None
+        ]
+
+    def _reservation(self, name: str) -> Reservation | None:
+        for each in self.blocked.get(name, ()):
+            each.look(self.scene)
+            if not each.hopeless:
+                return each
+        return None
+
+    def _in_the_way(
+        self, queued: QueuedGang, plan: Plan, changes: Sequence[Change]
+    ) -> Reservation | None:
+        """The head that would be delayed."""
+        candidate = RunningGang(queued, plan, self.now_s)
+        for head in self._reservations(queued, candidate.size):
+            if not head.allows(self.scene, candidate, changes):
+                return head
+        return None
+
+    def _admit(self, queued: QueuedGang, plan: Plan, followed: Sequence[Reservation]) -> None:
+        """The reservations in `followed` allow for it; the others have to be looked at anew."""
+        running = RunningGang(queued, plan, self.now_s)
+        borrowed = self.scene.ledger.borrowed_for(queued.pool, running.charge)
+        self.scene.start(running)
+        self.started.add(queued.job)
+        for heads in self.blocked.values():
+            for head in heads:
+                if head in followed:
+                    head.started(running, self.now_s)
+                else:
+                    head.forget()
+        self.decisions.append(Admit(queued.job, plan, borrowed))
+
+    def _make_way(self, queued: QueuedGang, changes: Sequence[Change]) -> None:
+        said: list[Decision] = []
+        for change in changes:
+            before, after = change.before, change.after
+            if after is None:
+                reason = sentences.gives_way(self.scene, before, queued, "all members")
+                said.append(Preempt(before.job, queued.job, reason))
+                continue
+            kept = {placement.member for placement in after.plan.placements}
+            gone = tuple(p.member for p in before.plan.placements if p.member not in kept)
+            what = f"{len(gone)} of {before.size} members"
+            reason = sentences.gives_way(self.scene, before, queued, what)
+            said.append(Shrink(before.job, gone, queued.job, reason))
+        for change in changes:
+            self.scene.change(change)
+        for heads in self.blocked.values():
+            for head in heads:
+                head.forget()
+        self.decisions.extend(said)
+
+    def _block(self, name: str, queued: QueuedGang, block: Block) -> None:
+        heads = self.blocked.setdefault(name, [])
+        if self.explain:
+            before = heads[0].head if heads else None
+            sentence = sentences.waits(self.scene, queued, block, before)
+            self.waits.append(Wait(queued.job, sentence))
+        if block.cause is not Cause.NEVER:
+            heads.append(Reservation(queued))
+
+    def _leave_in_line(self, name: str) -> None:
+        before = self.blocked[name][0].head
+        queue = self.queues.pop(name)
+        if self.explain:
+            ahead = len(self.blocked[name])
+            for position, (_, queued) in enumerate(queue):
+                sentence = sentences.stands_in_line(queued, before, ahead + position)
+                self.waits.append(Wait(queued.job, sentence))
+
+    def _grow(self) -> None:
+        """Last of all: members beyond the minimum delay nobody."""
+        small = [each for each in self.scene.running.values() if each.size < each.queued.most]
+        for each in sorted(small, key=lambda each: key(each.queued, self.policy)):
+            self._grow_one(each)
+
+    def _grow_one(self, running: RunningGang) -> None:
+        found: dict[int, RunningGang] = {}
+
+        def fits(size: int) -> bool:
+            after = elastic.grown(self.scene, running, size)
+            if isinstance(after, Block):
+                return False
+            for name in self.blocked:
+                head = self._reservation(name)
+                if head is not None and not head.allows(self.scene, after):
+                    return False
+            found[size] = after
+            return True
+
+        size = elastic.largest(running.size + 1, running.queued.most, fits)
+        if size is None:
+            return
+        self.scene.change(Change(running, found[size]))
+        for heads in self.blocked.values():
+            for head in heads:
+                head.forget()
+        self.decisions.append(Grow(running.job, found[size].plan))

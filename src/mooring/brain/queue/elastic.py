@@ -1,0 +1,86 @@
+"""Gangs that may run with fewer members: how small, how large, and who stays.
+
+Members that run never move: growing places only the additional ones, shrinking stops those that
+were added last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from mooring.brain.presets import recipe_for
+from mooring.brain.queue.scene import Block, Cause, Scene
+from mooring.brain.queue.types import RunningGang
+from mooring.model.member import Gang, MemberId, Relation, Rule
+from mooring.model.plan import Placement, Plan, Refusal
+
+
+def largest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
+    """The largest size in low..high that fits, supposing that every smaller one fits then too."""
+    best = None
+    while low <= high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            best, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def shrunk(running: RunningGang, size: int) -> RunningGang | None:
+    """The same gang with fewer members; None if its rules forbid to lose these."""
+    gang, _ = running.queued.sized(size)
+    kept = {member.id for member in gang.members}
+    placed = tuple(p for p in running.plan.placements if p.member in kept)
+    plan = _with(running, placed)
+    return replace(running, plan=plan) if _rules_hold(gang, plan) else None
+
+
+def grown(scene: Scene, running: RunningGang, size: int) -> RunningGang | Block:
+    gang, ask = running.queued.sized(size)
+    had = running.charge
+    more = (ask[0] - had[0], ask[1] - had[1], ask[2] - had[2])
+    block = scene.quota(running.queued, more)
+    if block is not None:
+        return block
+    if not scene.enough(more):
+        return Block(Cause.AMOUNT)
+    there = {placement.member: placement for placement in running.plan.placements}
+    extra = tuple(member for member in gang.members if member.id not in there)
+    answer = scene.planner.place(replace(gang, members=extra))
+    if isinstance(answer, Refusal) or answer.waiting:
+        return Block(Cause.PLACE, answer.sentence if isinstance(answer, Refusal) else "")
+    there.update((placement.member, placement) for placement in answer.placements)
+    plan = _with(running, tuple(there[member.id] for member in gang.members))
+    if not _rules_hold(gang, plan):
+        return Block(Cause.PLACE, "its rules do not allow the places that are free")
+    return replace(running, plan=plan)
+
+
+def _with(running: RunningGang, placed: tuple[Placement, ...]) -> Plan:
+    there = {placement.member for placement in placed}
+    asked = running.queued.gang.members
+    waiting = tuple(member.id for member in asked if member.id not in there)
+    return replace(running.plan, placements=placed, waiting=waiting)
+
+
+def _rules_hold(gang: Gang, plan: Plan) -> bool:
+    """The planner saw only a part of the gang, so what concerns all of it is checked here."""
+    nodes = {placement.member: placement.slot.node for placement in plan.placements}
+    return all(_holds(rule, gang, nodes) for rule in recipe_for(gang).required)
+
+
+def _holds(rule: Rule, gang: Gang, nodes: Mapping[MemberId, str]) -> bool:
+    apart = rule.relation is Relation.APART
+    for member in gang.members:
+        if member.id.role not in rule.roles:
+            continue
+        beside = any(
+            other.id != member.id and nodes[other.id] == nodes[member.id]
+            for other in gang.members
+            if other.id.role in rule.others
+        )
+        if beside if apart else not beside and member.id.role not in rule.others:
+            return False
+    return True

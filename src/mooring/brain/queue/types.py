@@ -1,0 +1,252 @@
+"""The values that the queue takes and gives: waiting and running gangs, pools, decisions.
+
+All frozen: a decision is a pure function of them. A job's name is its key everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Protocol, Self
+
+from mooring.brain.want import kinds_of
+from mooring.model.member import Gang, Member, MemberId
+from mooring.model.plan import Plan, Refusal
+from mooring.model.resources import Resources
+
+DEFAULT_POOL = "default"
+
+#: Thousandths of a CPU, bytes, devices: plain integers, because the queue adds up a lot of them.
+Amount = tuple[int, int, int]
+NOTHING: Amount = (0, 0, 0)
+
+
+class Planner(Protocol):
+    """What the queue needs of a cluster. `place` changes nothing; a job is held under its name."""
+
+    def place(self, gang: Gang) -> Plan | Refusal: ...
+
+    def assume(self, gang: Gang, plan: Plan) -> None: ...
+
+    def release(self, job: str) -> None: ...
+
+    def copy(self) -> Self: ...
+
+
+def amount_of(resources: Resources) -> Amount:
+    return (resources.cpu_millis, resources.memory_bytes, resources.gpus)
+
+
+def charge_of(gang: Gang) -> Amount:
+    """What the gang takes away from others: whole CPUs for exclusive members."""
+    kinds = kinds_of(gang)
+    counted = list(zip(kinds.wants, kinds.sizes, strict=True))
+    return (
+        sum(want.cpu_millis * count for want, count in counted),
+        sum(want.memory_bytes * count for want, count in counted),
+        sum(want.gpus * count for want, count in counted),
+    )
+
+
+@dataclass(frozen=True)
+class QueuedGang:
+    """A gang that asks to run.
+
+    `min_available` members are enough to start (None: all of them). `expected_s` is how long it
+    will run from its start, if somebody knows.
+    """
+
+    gang: Gang
+    priority: int = 0
+    pool: str = DEFAULT_POOL
+    arrived_s: float = 0.0
+    preemptible: bool = True
+    min_available: int | None = None
+    expected_s: float | None = None
+
+    @property
+    def job(self) -> str:
+        return self.gang.job
+
+    @property
+    def most(self) -> int:
+        return len(self.gang.members)
+
+    @property
+    def least(self) -> int:
+        if self.min_available is not None:
+            return max(1, min(self.min_available, self.most))
+        return self.most if self.gang.all_or_nothing else 1
+
+    @cached_property
+    def _by_worth(self) -> tuple[Member, ...]:
+        """The members in the order in which they are kept.
+
+        One of each role comes first, then servers, whose number a framework cannot change, then
+        the others by index, so that ranks stay without gaps.
+        """
+        servers = set(self.gang.server_roles)
+
+        def worth(item: tuple[int, Member]) -> tuple[bool, bool, int, int]:
+            position, member = item
+            return member.id.index != 0, member.id.role not in servers, member.id.index, position
+
+        ordered = sorted(enumerate(self.gang.members), key=worth)
+        return tuple(member for _, member in ordered)
+
+    @cached_property
+    def shape(self) -> Hashable:
+        """All that a planner sees of it besides names: gangs of one shape are refused alike."""
+        kinds = kinds_of(self.gang)
+        whole = [
+            getattr(self.gang, each.name)
+            for each in fields(self.gang)
+            if each.name not in ("job", "members")
+        ]
+        return kinds.wants, kinds.of, tuple(whole)
+
+    @cached_property
+    def _sized(self) -> dict[int, tuple[Gang, Amount]]:
+        return {}
+
+    def sized(self, size: int) -> tuple[Gang, Amount]:
+        """The gang with that many members, to be placed whole, and what it is charged."""
+        known = self._sized.get(size)
+        if known is None:
+            members = self.gang.members
+            if size < self.most:
+                kept = {member.id for member in self._by_worth[:size]}
+                members = tuple(member for member in members if member.id in kept)
+            gang = self.gang
+            if size < self.most or not gang.all_or_nothing:
+                gang = replace(gang, members=members, all_or_nothing=True)
+            known = self._sized[size] = (gang, charge_of(gang))
+        return known
+
+
+@dataclass(frozen=True)
+class RunningGang:
+    """A gang that holds what its plan says. `plan` may cover fewer members than were asked for."""
+
+    queued: QueuedGang
+    plan: Plan
+    started_s: float
+
+    @property
+    def job(self) -> str:
+        return self.queued.job
+
+    @property
+    def pool(self) -> str:
+        return self.queued.pool
+
+    @property
+    def size(self) -> int:
+        return len(self.plan.placements)
+
+    @property
+    def gang(self) -> Gang:
+        return self.queued.sized(self.size)[0]
+
+    @property
+    def charge(self) -> Amount:
+        return self.queued.sized(self.size)[1]
+
+    def end_s(self, now_s: float) -> float | None:
+        """When it is expected to end; None if nobody knows, or if it should have by now."""
+        expected = self.queued.expected_s
+        if expected is None or self.started_s + expected < now_s:
+            return None
+        return self.started_s + expected
+
+
+@dataclass(frozen=True)
+class PoolSpec:
+    """A pool's part of the cluster.
+
+    `guaranteed` is its own; beyond that it borrows what others leave unused, up to `cap` in all
+    (None: no limit). `weight` divides what is borrowed. A kind of resource that no pool mentions,
+    in guarantee or cap, is not divided at all.
+    """
+
+    name: str
+    guaranteed: Resources = Resources()
+    cap: Resources | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise ValueError(f"pool {self.name}: weight {self.weight} is not above 0")
+
+
+@dataclass(frozen=True)
+class QueuePolicy:
+    """`ageing_per_s` points of priority are gained for each second of waiting."""
+
+    ageing_per_s: float = 1 / 60
+    most_tried: int = 100
+    """Gangs of one pool that are looked at in one round although they cannot start."""
+    most_trials: int = 64
+    """Sets of victims that are tried out for one gang."""
+    most_searches: int = 8
+    """Gangs of one pool for which victims are sought in vain in one round."""
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """All that `decide` knows besides the cluster, which holds exactly the `running` gangs.
+
+    `capacity` is what the cluster has for the queue in all, running gangs included.
+    """
+
+    capacity: Resources
+    waiting: tuple[QueuedGang, ...] = ()
+    running: tuple[RunningGang, ...] = ()
+    pools: tuple[PoolSpec, ...] = ()
+    policy: QueuePolicy = field(default_factory=QueuePolicy)
+
+
+@dataclass(frozen=True)
+class Admit:
+    """Start it so. `borrowed` is what its pool then holds beyond its guarantee for it, if any."""
+
+    job: str
+    plan: Plan
+    borrowed: Resources | None = None
+
+
+@dataclass(frozen=True)
+class Preempt:
+    """Stop the whole gang and let it wait again; `for_job` is admitted in the same round."""
+
+    job: str
+    for_job: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Shrink:
+    """Stop these members; the others stay where they are."""
+
+    job: str
+    members: tuple[MemberId, ...]
+    for_job: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Start the members that `plan` has more; the others stay where they are."""
+
+    job: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Wait:
+    job: str
+    sentence: str
+
+
+Decision = Admit | Preempt | Shrink | Grow | Wait

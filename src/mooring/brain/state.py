@@ -1,0 +1,236 @@
+"""A cluster that is kept warm: plans are made on it, taken, given back, at the cost of the gang.
+
+It is the only mutable thing here besides what one decision needs. It does no I/O: whoever owns it
+applies what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from mooring.brain.board import Board
+from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
+from mooring.brain.planner import decide
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.verdicts import replay
+from mooring.brain.want import Want, kinds_of
+from mooring.model.cluster import Node, NodeUse, Snapshot
+from mooring.model.member import Gang, MemberId
+from mooring.model.plan import NodeVerdict, Plan, Refusal, Slot
+from mooring.model.resources import Resources
+
+
+@dataclass(frozen=True, eq=False)
+class Utilisation:
+    """Amounts by node, in the order of the nodes."""
+
+    cpu_millis_used: Amounts
+    cpu_millis: Amounts
+    memory_bytes_used: Amounts
+    memory_bytes: Amounts
+    gpus_used: Amounts
+    gpus: Amounts
+
+
+class ClusterState:
+    """`held`: what each job holds, by name."""
+
+    def __init__(self, snapshot: Snapshot, profile: Profile = DEFAULT) -> None:
+        self.profile = profile
+        self._layout = Layout(snapshot.nodes)
+        self._free = free_of(self._layout, snapshot)
+        self._held: dict[str, tuple[Gang, Plan]] = {}
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self._layout.nodes
+
+    @property
+    def held(self) -> Mapping[str, tuple[Gang, Plan]]:
+        return MappingProxyType(self._held)
+
+    def copy(self) -> ClusterState:
+        """For trying something out: what happens to one does not happen to the other."""
+        twin = ClusterState.__new__(ClusterState)
+        twin.profile = self.profile
+        twin._layout = self._layout
+        twin._free = self._free.copy()
+        twin._held = dict(self._held)
+        return twin
+
+    def place(self, gang: Gang) -> Plan | Refusal:
+        """A plan without verdicts. A gang that is held as it is keeps the plan it has."""
+        known = self._held.get(gang.job)
+        if known is not None and known[0] == gang:
+            return known[1]
+        return decide(gang, self._layout, self._free, self.profile).outcome
+
+    def explain(self, gang: Gang, member: MemberId | None = None) -> tuple[NodeVerdict, ...]:
+        """Each node's verdict on this member when its turn comes; without one, on the member
+        that a refusal would name, or the first. What the job itself holds counts as free."""
+        if gang.job in self._held:
+            without = self.copy()
+            without.release(gang.job)
+            return without.explain(gang, member)
+        decision = decide(gang, self._layout, self._free, self.profile)
+        asked = decision.named or 0
+        if member is not None:
+            asked = next(i for i, one in enumerate(gang.members) if one.id == member)
+        board = Board(gang, decision.recipe, self._layout, self._free)
+        found: tuple[NodeVerdict, ...] = ()
+        for position, verdicts in replay(board, decision.kinds, decision.best):
+            if position == asked:
+                found = verdicts
+                if position not in decision.best.lonely:
+                    break
+        return found
+
+    def assume(self, gang: Gang, plan: Plan) -> None:
+        """Take what the plan gives, all of it or, if it no longer fits, nothing (ValueError)."""
+        if gang.job in self._held:
+            raise ValueError(f"{gang.job} already holds its places")
+        taken: list[tuple[Want, Slot]] = []
+        for want, slot in _places(gang, plan):
+            if not self._fits(want, slot):
+                for done in reversed(taken):
+                    self._give(*done)
+                raise ValueError(f"the plan of {gang.job} no longer fits on {slot.node}")
+            self._take(want, slot)
+            taken.append((want, slot))
+        self._held[gang.job] = (gang, plan)
+
+    def release(self, job: str) -> None:
+        """Give back exactly what was taken."""
+        gang, plan = self._held.pop(job)
+        for want, slot in _places(gang, plan):
+            self._give(want, slot)
+
+    def free(self, node: str) -> Resources:
+        index = self._layout.index[node]
+        free = self._free
+        return Resources(
+            max(0, int(free.cpu_millis[index])),
+            max(0, int(free.memory_bytes[index])),
+            max(0, int(free.gpus[index])),
+        )
+
+    def use(self, node: str) -> NodeUse:
+        return use_of(self._layout, self._free, self._layout.index[node])
+
+    def snapshot(self) -> Snapshot:
+        """The same cluster with the same use, to ask once or to keep."""
+        layout = self._layout
+        use = {
+            node.name: use_of(layout, self._free, index)
+            for index, node in enumerate(layout.nodes)
+            if self._in_use(index)
+        }
+        return Snapshot(layout.nodes, use)
+
+    def utilisation(self) -> Utilisation:
+        layout, free = self._layout, self._free
+        return Utilisation(
+            layout.cpu_millis - free.cpu_millis,
+            layout.cpu_millis,
+            layout.memory_bytes - free.memory_bytes,
+            layout.memory_bytes,
+            layout.gpus - free.gpus,
+            layout.gpus,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays."""
+        return self._layout.nbytes + self._free.nbytes
+
+    def same_as(self, other: ClusterState) -> bool:
+        """Is the same free, down to each CPU and device?"""
+        mine, theirs = self._free, other._free
+        return all(
+            np.array_equal(one, two)
+            for one, two in (
+                (mine.cpu_millis, theirs.cpu_millis),
+                (mine.memory_bytes, theirs.memory_bytes),
+                (mine.gpus, theirs.gpus),
+                (mine.shared_millis, theirs.shared_millis),
+                (mine.sharers, theirs.sharers),
+                (mine.state, theirs.state),
+            )
+        ) and _used(mine) == _used(theirs)
+
+    def _in_use(self, index: int) -> bool:
+        return use_of(self._layout, self._free, index) != _UNUSED
+
+    def _fits(self, want: Want, slot: Slot) -> bool:
+        index = self._layout.index.get(slot.node)
+        if index is None:
+            return False
+        free, pool = self._free, self._layout.pool
+        state = int(free.state[index])
+        cpus, gpus = pool.masks(state)
+        own_cpus, own_gpus = self._own(slot, state)
+        held = own_cpus.bit_count()
+        left = cpus.bit_count() - held
+        shared = int(free.shared_millis[index]) + (0 if want.exclusive else want.cpu_millis)
+        sharers = int(free.sharers[index]) + (not want.exclusive)
+        return (
+            own_cpus & cpus == own_cpus
+            and own_gpus & gpus == own_gpus
+            and held == want.whole_cpus
+            and want.gpus == own_gpus.bit_count()
+            and (not want.cpu_millis or want.cpu_millis <= free.cpu_millis[index])
+            and (not want.memory_bytes or want.memory_bytes <= free.memory_bytes[index])
+            and (not want.gpus or want.gpus <= free.gpus[index])
+            and left >= max(-(-shared // 1000), 1 if sharers else 0)
+            and not any(index in free.ports.get(port, ()) for port in want.ports)
+        )
+
+    def _own(self, slot: Slot, state: int) -> tuple[int, int]:
+        hardware = self._layout.pool.topology(state)
+        cpus = hardware.cpu_mask(slot.cpus) if slot.exclusive else 0
+        return cpus, hardware.gpu_mask(slot.gpus)
+
+    def _take(self, want: Want, slot: Slot) -> None:
+        index = self._layout.index[slot.node]
+        state = int(self._free.state[index])
+        if want.cuts:
+            self._free.state[index] = self._layout.pool.taken(state, *self._own(slot, state))
+        self._count(want, index, 1)
+        for port in want.ports:
+            self._free.ports.setdefault(port, set()).add(index)
+
+    def _give(self, want: Want, slot: Slot) -> None:
+        index = self._layout.index[slot.node]
+        state = int(self._free.state[index])
+        if want.cuts:
+            self._free.state[index] = self._layout.pool.given_back(state, *self._own(slot, state))
+        self._count(want, index, -1)
+        for port in want.ports:
+            self._free.ports[port].discard(index)
+
+    def _count(self, want: Want, index: int, sign: int) -> None:
+        free = self._free
+        free.cpu_millis[index] -= sign * want.cpu_millis
+        free.memory_bytes[index] -= sign * want.memory_bytes
+        free.gpus[index] -= sign * want.gpus
+        if not want.exclusive:
+            free.shared_millis[index] += sign * want.cpu_millis
+            free.sharers[index] += sign
+
+
+_UNUSED = NodeUse()
+
+
+def _used(free: Free) -> dict[int, set[int]]:
+    return {port: nodes for port, nodes in free.ports.items() if nodes}
+
+
+def _places(gang: Gang, plan: Plan) -> Iterator[tuple[Want, Slot]]:
+    kinds = kinds_of(gang)
+    numbers = {member.id: number for member, number in zip(gang.members, kinds.of, strict=True)}
+    for placement in plan.placements:
+        yield kinds.wants[numbers[placement.member]], placement.slot

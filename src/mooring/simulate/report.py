@@ -1,0 +1,239 @@
+"""The figures of one or several simulations: a table, JSON, or one HTML file with plots."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+
+import jinja2
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mooring.report.charts import Curve, line_chart
+from mooring.simulate.metrics import Figures
+from mooring.simulate.run import Simulated
+
+#: More jobs than this are not listed one by one in the JSON; the figures are over all of them.
+MOST_LISTED = 10_000
+_MOST_SENTENCES = 10
+
+
+def span(seconds: float) -> str:
+    """`93784` -> `1 d 2 h`: the two largest units."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, below, name in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // below} {name}"
+    raise AssertionError
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    """`better` is -1 where less is better, 1 where more is, 0 where neither."""
+
+    name: str
+    value: Callable[[Figures], float | None]
+    show: Callable[[float], str]
+    better: int
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_ROWS = (
+    _Row("jobs ended", lambda f: f.ended, _plain, 1),
+    _Row("makespan", lambda f: f.makespan_s, span, -1),
+    _Row("completion, mean", lambda f: f.completion.mean_s, span, -1),
+    _Row("completion, median", lambda f: f.completion.median_s, span, -1),
+    _Row("completion, p95", lambda f: f.completion.p95_s, span, -1),
+    _Row("queueing, mean", lambda f: f.queueing.mean_s, span, -1),
+    _Row("queueing, median", lambda f: f.queueing.median_s, span, -1),
+    _Row("queueing, p95", lambda f: f.queueing.p95_s, span, -1),
+    _Row("queueing, longest", lambda f: f.queueing.most_s, span, -1),
+    _Row("CPUs in use", lambda f: f.cpu_utilisation, _percent, 1),
+    _Row("memory in use", lambda f: f.memory_utilisation, _percent, 1),
+    _Row("GPUs in use", lambda f: f.gpu_utilisation, _percent, 1),
+    _Row("free in fragments", lambda f: f.fragmentation, _percent, -1),
+    _Row("fairness of pools (Jain)", lambda f: f.fairness, lambda v: f"{v:.3f}", 1),
+    _Row("preemptions", lambda f: f.preemptions, _plain, -1),
+    _Row("work lost by them", lambda f: f.lost_member_s, span, -1),
+)
+MEANINGS = (
+    "Completion is from arrival to end, queueing from arrival to the first start. "
+    "Free in fragments: the part of the free GPUs (CPUs where there are none) that is on nodes "
+    "partly in use. Fairness: Jain's index of the part of their time that the pools' jobs ran; "
+    "1 if the pools were slowed down alike. Work lost is in seconds of one member."
+)
+
+
+def _rows(results: Sequence[Simulated]) -> list[list[str]]:
+    """A line for each figure; with two results, how far the second is from the first."""
+    lines = []
+    for row in _ROWS:
+        values = [row.value(one.figures) for one in results]
+        if all(value is None for value in values):
+            continue
+        line = [row.name, *("–" if value is None else row.show(value) for value in values)]
+        if len(values) == 2:
+            line.append(_difference(values[0], values[1], row.better))
+        lines.append(line)
+    return lines
+
+
+def _difference(first: float | None, second: float | None, better: int) -> str:
+    if first is None or second is None or first == second:
+        return "same"
+    if not first:
+        return "–"
+    part = (second - first) / first
+    verdict = "better" if part * better > 0 else "worse"
+    return f"{100 * part:+.1f} % {verdict}"
+
+
+_POOL_COLUMNS = ("pool", "weight", "jobs", "waited, mean", "p95", "running", "held", "preempted")
+
+
+def _pool_rows(figures: Figures) -> list[list[str]]:
+    return [
+        [
+            pool.name,
+            f"{pool.weight:g}",
+            f"{pool.jobs:,}",
+            span(pool.queueing.mean_s),
+            span(pool.queueing.p95_s),
+            _percent(pool.running_share),
+            _percent(pool.held_share),
+            f"{pool.preemptions:,}",
+        ]
+        for pool in figures.pools
+    ]
+
+
+def _columns(results: Sequence[Simulated]) -> list[str]:
+    names = ["", *(one.figures.profile for one in results)]
+    return [*names, "second against first"] if len(results) == 2 else names
+
+
+def table(results: Sequence[Simulated], source: str) -> RenderableType:
+    parts: list[RenderableType] = [
+        _table(f"{source}: {results[0].figures.jobs:,} jobs", _columns(results), _rows(results))
+    ]
+    for one in results:
+        figures = one.figures
+        if len(figures.pools) > 1:
+            title = f"pools under {figures.profile}" if len(results) > 1 else "pools"
+            parts.append(_table(title, _POOL_COLUMNS, _pool_rows(figures)))
+        parts += [Text(line, style="yellow") for line in _stuck(figures)]
+        parts.append(Text(_speed(figures), style="dim"))
+    return Group(*parts, Text(MEANINGS, style="dim"))
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    made = Table(title=title, title_justify="left", header_style="bold")
+    for number, name in enumerate(columns):
+        made.add_column(name, justify="left" if number == 0 else "right")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def _stuck(figures: Figures) -> list[str]:
+    stuck = figures.never_started
+    if not stuck:
+        return []
+    lines = [f"{len(stuck):,} jobs never got a place under {figures.profile}:"]
+    lines += [f"  {name}: {why}" for name, why in list(stuck.items())[:_MOST_SENTENCES]]
+    if len(stuck) > _MOST_SENTENCES:
+        lines.append(f"  and {len(stuck) - _MOST_SENTENCES:,} more")
+    return lines
+
+
+def _speed(figures: Figures) -> str:
+    rate = figures.events / figures.wall_s if figures.wall_s else 0.0
+    return (
+        f"{figures.profile}: {span(figures.makespan_s)} simulated in {figures.wall_s:.1f} s "
+        f"({figures.events:,} events, {figures.decisions:,} decisions, {rate:,.0f} events/s)"
+    )
+
+
+def document(results: Sequence[Simulated], source: str) -> str:
+    """JSON, everything in seconds and shares."""
+    found = []
+    for one in results:
+        entry = dataclasses.asdict(one.figures)
+        listed = one.records if len(one.records) <= MOST_LISTED else ()
+        entry["job_list"] = [dataclasses.asdict(record) for record in listed]
+        found.append(entry)
+    return json.dumps({"workload": source, "simulations": found}, indent=1)
+
+
+def page(results: Sequence[Simulated], source: str) -> str:
+    """One HTML file: no script, nothing fetched."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("mooring.simulate", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pools = [
+        (one.figures.profile, _pool_rows(one.figures))
+        for one in results
+        if len(one.figures.pools) > 1
+    ]
+    return environment.get_template("simulation.html.j2").render(
+        source=source,
+        jobs=results[0].figures.jobs,
+        columns=_columns(results),
+        rows=_rows(results),
+        pool_columns=_POOL_COLUMNS,
+        pools=pools,
+        charts=_charts(results),
+        stuck=[line for one in results for line in _stuck(one.figures)],
+        speeds=[_speed(one.figures) for one in results],
+        meanings=MEANINGS,
+    )
+
+
+def _charts(results: Sequence[Simulated]) -> list[str]:
+    def curves(values: Callable[[Simulated], list[tuple[float, float]]]) -> list[Curve]:
+        return [Curve(one.figures.profile, values(one)) for one in results]
+
+    def series(name: str, scale: float) -> list[Curve]:
+        def values(one: Simulated) -> list[tuple[float, float]]:
+            points = one.figures.series
+            first_s = points[0].at_s if points else 0.0
+            return [(point.at_s - first_s, scale * getattr(point, name)) for point in points]
+
+        return curves(values)
+
+    wanted = [("CPUs in use, %", series("cpu", 100.0))]
+    if any(one.figures.gpu_utilisation is not None for one in results):
+        wanted.append(("GPUs in use, %", series("gpu", 100.0)))
+    wanted.append(("free in fragments, %", series("fragmentation", 100.0)))
+    wanted.append(("jobs waiting", series("waiting", 1.0)))
+    wanted.append(("jobs ended within so long after arrival, %", curves(_ended_within)))
+    return [line_chart(title, lines) for title, lines in wanted]
+
+
+def _ended_within(one: Simulated) -> list[tuple[float, float]]:
+    """The distribution of completion times, in 200 steps."""
+    times = sorted(
+        record.ended_s - record.arrived_s for record in one.records if record.ended_s is not None
+    )
+    if not times:
+        return []
+    at = sorted({min(len(times) - 1, len(times) * step // 200) for step in range(201)})
+    return [(times[index], 100 * (index + 1) / len(times)) for index in at]

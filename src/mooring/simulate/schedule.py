@@ -1,0 +1,206 @@
+"""The real queue on the real placement, behind the simulator's small interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Self
+
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.queue import (
+    Admit,
+    Grow,
+    PoolSpec,
+    Preempt,
+    QueuedGang,
+    QueueState,
+    RunningGang,
+    Shrink,
+    Wait,
+    decide,
+)
+from mooring.brain.queue.pools import check_pools
+from mooring.brain.queue.types import amount_of
+from mooring.brain.state import ClusterState
+from mooring.model.cluster import Node, Snapshot
+from mooring.model.errors import BadInput
+from mooring.model.member import Gang
+from mooring.model.plan import Plan, Refusal
+from mooring.model.resources import Resources
+from mooring.simulate.scheduler import Change, Preempted, Resized, Started
+from mooring.simulate.workload import Job, Pool
+
+
+class _Opposed(Exception):
+    """Somebody who waits finds no place: the others matter."""
+
+
+class _Straight:
+    """A cluster on which what is decided is done at once, and undone if somebody is refused.
+
+    It is its own copy: `decide` copies before it changes anything, which here it may.
+    """
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._taken: list[str] = []
+
+    def place(self, gang: Gang) -> Plan | Refusal:
+        answer = self._cluster.place(gang)
+        if isinstance(answer, Refusal) or answer.waiting:
+            raise _Opposed
+        return answer
+
+    def assume(self, gang: Gang, plan: Plan) -> None:
+        self._cluster.assume(gang, plan)
+        self._taken.append(gang.job)
+
+    def release(self, job: str) -> None:
+        raise _Opposed
+
+    def copy(self) -> Self:
+        return self
+
+    def undo(self) -> None:
+        for job in reversed(self._taken):
+            self._cluster.release(job)
+
+
+class QueueScheduler:
+    """Holds the queue and the cluster; `decide` of the brain says what happens to them."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        pools: Sequence[Pool],
+        profile: Profile = DEFAULT,
+        source: str = "workload",
+    ) -> None:
+        """`source` is where the pools come from, for what is wrong with them."""
+        self.cluster = ClusterState(Snapshot(tuple(nodes)), profile)
+        self._capacity = Resources(
+            sum(node.cpu_millis for node in nodes),
+            sum(node.memory_bytes for node in nodes),
+            sum(len(node.gpus) for node in nodes),
+        )
+        self._pools = tuple(
+            PoolSpec(pool.name, pool.guaranteed, pool.cap, pool.weight) for pool in pools
+        )
+        problems = check_pools(self._pools, self._capacity)
+        if problems:
+            raise BadInput(source, problems)
+        self._waiting: dict[str, QueuedGang] = {}
+        self._running: dict[str, RunningGang] = {}
+        self._now_s = 0.0
+        #: Of the whole cluster; and the running gangs that have fewer members than they want.
+        self._free = list(amount_of(self._capacity))
+        self._partial = 0
+        amounts = [pool.guaranteed for pool in pools]
+        amounts += [pool.cap for pool in pools if pool.cap is not None]
+        self._divided = any(amount != Resources() for amount in amounts)
+
+    def arrive(self, job: Job, now_s: float) -> None:
+        self._waiting[job.name] = QueuedGang(
+            gang=job.gang(),
+            priority=job.priority,
+            pool=job.pool,
+            arrived_s=now_s,
+            preemptible=job.preemptible,
+            min_available=job.min_available,
+            expected_s=job.expected_s,
+        )
+
+    def end(self, job: str, now_s: float) -> None:
+        self._let_go(job)
+
+    def _state(self) -> QueueState:
+        return QueueState(
+            capacity=self._capacity,
+            waiting=tuple(self._waiting.values()),
+            running=tuple(self._running.values()),
+            pools=self._pools,
+        )
+
+    def decide(self, now_s: float) -> Sequence[Change]:
+        self._now_s = now_s
+        changes = self._unopposed(now_s)
+        if changes is not None:
+            return changes
+        changes = []
+        for decision in decide(self._state(), self.cluster, now_s, explain=False):
+            match decision:
+                case Admit(job=job, plan=plan):
+                    self.cluster.assume(self._waiting[job].sized(len(plan.placements))[0], plan)
+                    changes.append(self._admit(job, plan, now_s))
+                case Preempt(job=job, reason=reason):
+                    self._waiting[job] = self._let_go(job).queued
+                    changes.append(Preempted(job, reason))
+                case Shrink(job=job, members=members):
+                    plan = self._running[job].plan
+                    changes.append(self._resize(job, _without(plan, frozenset(members))))
+                case Grow(job=job, plan=plan):
+                    changes.append(self._resize(job, plan))
+                case Wait():
+                    pass
+        return changes
+
+    def _unopposed(self, now_s: float) -> list[Change] | None:
+        """What changes if all who wait can start whole beside all who run; None if not all can.
+
+        Then nobody who runs matters but by what it holds, where pools divide nothing: they need
+        not be looked at one by one, and an uncontended cluster costs the same however many run.
+        The answer is the same, because the order is, and so is the cluster that is asked.
+        """
+        if self._divided or self._partial:
+            return None
+        free = self._free
+        waiting = tuple(self._waiting.values())
+        charges = [queued.sized(queued.most)[1] for queued in waiting]
+        if any(sum(charge[kind] for charge in charges) > free[kind] for kind in range(3)):
+            return None
+        straight = _Straight(self.cluster)
+        state = QueueState(Resources(*free), waiting)
+        try:
+            decisions = decide(state, straight, now_s, explain=False)
+        except _Opposed:
+            straight.undo()
+            return None
+        admitted = [one for one in decisions if isinstance(one, Admit)]
+        assert len(admitted) == len(waiting), "nobody is refused without the cluster being asked"
+        return [self._admit(one.job, one.plan, now_s) for one in admitted]
+
+    def _admit(self, job: str, plan: Plan, now_s: float) -> Started:
+        """The cluster holds it already."""
+        running = RunningGang(self._waiting.pop(job), plan, now_s)
+        self._running[job] = running
+        self._count(running, -1)
+        return Started(job, plan)
+
+    def _let_go(self, job: str) -> RunningGang:
+        running = self._running.pop(job)
+        self.cluster.release(job)
+        self._count(running, 1)
+        return running
+
+    def _count(self, running: RunningGang, sign: int) -> None:
+        self._partial -= sign * (running.size < running.queued.most)
+        for kind, amount in enumerate(running.charge):
+            self._free[kind] += sign * amount
+
+    def _resize(self, job: str, plan: Plan) -> Resized:
+        running = replace(self._let_go(job), plan=plan)
+        self.cluster.assume(running.gang, plan)
+        self._running[job] = running
+        self._count(running, -1)
+        return Resized(job, plan)
+
+    def waiting(self) -> Mapping[str, str]:
+        said = decide(self._state(), self.cluster, self._now_s)
+        sentences = {one.job: one.sentence for one in said if isinstance(one, Wait)}
+        return {job: sentences.get(job, "") for job in self._waiting}
+
+
+def _without(plan: Plan, members: frozenset[object]) -> Plan:
+    kept = tuple(one for one in plan.placements if one.member not in members)
+    gone = tuple(one.member for one in plan.placements if one.member in members)
+    return replace(plan, placements=kept, waiting=(*plan.waiting, *gone))

@@ -1,0 +1,164 @@
+"""What a workload file may say: pools, jobs, roles, and what no single field can tell."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mooring.brain.queue.types import DEFAULT_POOL
+from mooring.model.member import Pinning, Preset
+from mooring.simulate.workload import Job, Pool, RoleShape
+from mooring.spec.base import Rejection, SpecModel, describe, rejected
+from mooring.spec.fields import (
+    Duration,
+    FilledText,
+    JobName,
+    Label,
+    Number,
+    RoleName,
+    Text,
+    Whole,
+    YesNo,
+)
+from mooring.spec.placement import TolerationSpec
+from mooring.spec.role import MOST_MEMBERS, ResourceSpec
+
+_Priority = Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)]
+_Positive = Annotated[Duration, Field(gt=0)]
+
+
+class WorkRole(SpecModel):
+    """The members of one role of a simulated job."""
+
+    replicas: Annotated[Whole, Field(ge=1, le=MOST_MEMBERS)] = Field(
+        1, description="How many members this role has: 1 to 10000."
+    )
+    resources: ResourceSpec = Field(ResourceSpec(), description="What each member asks for.")
+    node_selector: dict[FilledText, Text] = Field(
+        {}, alias="nodeSelector", description="Labels that a node must have."
+    )
+    tolerations: tuple[TolerationSpec, ...] = Field((), description="Taints that are tolerated.")
+
+    def to_model(self, name: str) -> RoleShape:
+        tolerations = tuple(one.to_model() for one in self.tolerations)
+        return RoleShape(
+            name, self.replicas, self.resources.to_model(), self.node_selector, tolerations
+        )
+
+
+class WorkJob(SpecModel):
+    """One simulated job."""
+
+    name: JobName = Field(description="The job's name, once in the file.")
+    arrival_s: Duration = Field(
+        0.0, alias="arrival", description="When it arrives, counted from the beginning."
+    )
+    duration_s: _Positive | None = Field(
+        None, alias="duration", description="How long the whole gang works. Or give `work`."
+    )
+    work_s: _Positive | None = Field(
+        None,
+        alias="work",
+        description="The work in seconds of one member of speed 1. Or give `duration`.",
+    )
+    speed: Annotated[Number, Field(gt=0, le=1e6)] = Field(
+        1.0, description="What a member does of `work` in one second."
+    )
+    roles: Annotated[dict[RoleName, WorkRole], Field(min_length=1)] = Field(
+        description="The gang: role -> replicas and resources."
+    )
+    pool: Label = Field(DEFAULT_POOL, description="The pool whose share it uses.")
+    priority: _Priority = Field(0, description="The higher number goes first.")
+    preset: Preset = Field(Preset.PACK, description="Where the members should run.")
+    pinning: Pinning = Field(Pinning.SHARED, description="How members are held to CPUs.")
+    preemptible: YesNo = Field(True, description="Whether it may be stopped for others.")
+    min_available: Annotated[Whole, Field(ge=1, le=MOST_MEMBERS)] | None = Field(
+        None, alias="minAvailable", description="It may start with so many members and grow."
+    )
+    expected_s: _Positive | None = Field(
+        None, alias="expected", description="How long its user expects it to run."
+    )
+    checkpoint_s: _Positive | None = Field(
+        None, alias="checkpoint", description="How often it saves what it has done."
+    )
+    start_s: Duration = Field(
+        0.0, alias="start", description="What passes after each start before it works."
+    )
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        if (self.duration_s is None) == (self.work_s is None):
+            found = "neither" if self.work_s is None else "both"
+            raise rejected([Rejection(found, "one of: duration, work", ("duration",))])
+        members = sum(role.replicas for role in self.roles.values())
+        if members > MOST_MEMBERS:
+            raise rejected([Rejection(f"{members} members", f"at most {MOST_MEMBERS}", ("roles",))])
+        if self.min_available is not None and self.min_available > members:
+            accepted = f"at most {members}, the members of the gang"
+            raise rejected([Rejection(describe(self.min_available), accepted, ("minAvailable",))])
+        return self
+
+    def to_model(self) -> Job:
+        roles = tuple(role.to_model(name) for name, role in self.roles.items())
+        members = sum(role.replicas for role in roles)
+        work_s = self.work_s
+        if work_s is None:
+            work_s = (self.duration_s or 0.0) * members * self.speed
+        return Job(
+            self.name,
+            self.arrival_s,
+            work_s,
+            roles,
+            self.pool,
+            self.priority,
+            self.speed,
+            self.preset,
+            self.pinning,
+            self.preemptible,
+            self.min_available,
+            self.expected_s,
+            self.checkpoint_s,
+            self.start_s,
+        )
+
+
+class WorkPool(SpecModel):
+    """A pool of the simulated cluster."""
+
+    name: Label = Field(description="The pool's name.")
+    guaranteed: ResourceSpec = Field(ResourceSpec(), description="What it can always have.")
+    cap: ResourceSpec | None = Field(None, description="The most that it may hold. Not given: all.")
+    weight: Annotated[Number, Field(gt=0, le=1e6)] = Field(
+        1.0, description="Its part of what is left."
+    )
+
+    def to_model(self) -> Pool:
+        cap = None if self.cap is None else self.cap.to_model()
+        return Pool(self.name, self.guaranteed.to_model(), cap, self.weight)
+
+
+class WorkloadFile(SpecModel):
+    """A whole workload file."""
+
+    api_version: Literal["mooring.dev/v1"] = Field(alias="apiVersion", description="The format.")
+    kind: Literal["Workload"] = Field(description="What the file describes.")
+    pools: tuple[WorkPool, ...] = Field((), description="Pools with guarantees and weights.")
+    jobs: Annotated[tuple[WorkJob, ...], Field(min_length=1)] = Field(description="The jobs.")
+
+    @model_validator(mode="after")
+    def _names_distinct(self) -> Self:
+        clashes = []
+        for field, names in (
+            ("pools", [pool.name for pool in self.pools]),
+            ("jobs", [job.name for job in self.jobs]),
+        ):
+            seen: set[str] = set()
+            for index, name in enumerate(names):
+                if name in seen:
+                    found = f"the name '{name}' a second time"
+                    clashes.append(Rejection(found, "each name once", (field, index, "name")))
+                seen.add(name)
+        if clashes:
+            raise rejected(clashes)
+        return self

@@ -1,0 +1,123 @@
+"""Profiles as users write them, and as Kubernetes' schedulers do."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.brain.kube_profiles import to_configuration
+from mooring.brain.profile import ALWAYS, LOWEST_RATIO
+from mooring.brain.profiles import read
+from mooring.model.errors import BadInput
+
+
+def test_our_own_form() -> None:
+    profile = read(
+        {
+            "name": "dense",
+            "filters": ["apart"],
+            "scores": {"most-requested": 20, "ratio": 10},
+            "ratio": {"shape": [[0, 0], [100, 10]], "resources": {"cpu": 1, "gpu": 3}},
+        }
+    ).profile
+    assert profile.filters == (*ALWAYS, "apart")
+    assert profile.scores == (("most-requested", 20.0), ("ratio", 10.0))
+    assert profile.shape == ((0.0, 0.0), (100.0, 10.0))
+    assert profile.ratio_of == (("cpu", 1.0), ("gpu", 3.0))
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "accepted"),
+    [
+        ([], "(document)", "a mapping"),
+        ({"score": {}}, "score", "did you mean scores?"),
+        ({"scores": {"most-requestd": 1}}, "scores.most-requestd", "did you mean most-requested?"),
+        ({"scores": {"ratio": -1}}, "scores.ratio", "a number from 0"),
+        ({"scores": {"ratio": True}}, "scores.ratio", "a number from 0"),
+        ({"scores": {"ratio": float("nan")}}, "scores.ratio", "a number from 0"),
+        ({"filters": "apart"}, "filters", "a list of names"),
+        ({"filters": ["part"]}, "filters[0]", "did you mean apart?"),
+        ({"ratio": {"shape": [[0, 1], [0, 2]]}}, "ratio.shape[1]", "utilisation growing"),
+        ({"ratio": {"shape": [[0, 11]]}}, "ratio.shape[0][1]", "a number from 0 to 10"),
+        ({"ratio": {"resources": {"disk": 1}}}, "ratio.resources.disk", "cpu, gpu, memory"),
+        ({"kind": "Policy", "priorities": 3}, "priorities", "a list"),
+        ({"kind": "Policy", "priorities": [{}]}, "priorities[0].name", "the name of a rule"),
+    ],
+)
+def test_rejections_name_the_field(document: object, path: str, accepted: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        read(document, "p.yaml")
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    assert accepted in problem.accepted
+
+
+def test_the_legacy_policy() -> None:
+    reading = read(
+        {
+            "kind": "Policy",
+            "apiVersion": "v1",
+            "predicates": [{"name": "PodFitsResources"}, {"name": "NoDiskConflict"}],
+            "priorities": [
+                {"name": "LeastRequestedPriority", "weight": 2},
+                {
+                    "name": "anything",
+                    "weight": 3,
+                    "argument": {
+                        "requestedToCapacityRatioArguments": {
+                            "shape": [
+                                {"utilization": 0, "score": 0},
+                                {"utilization": 100, "score": 10},
+                            ],
+                            "resources": [{"name": "nvidia.com/gpu", "weight": 5}],
+                        }
+                    },
+                },
+            ],
+        }
+    )
+    assert reading.profile.scores == (("least-requested", 20.0), ("ratio", 30.0))
+    assert reading.profile.shape == ((0.0, 0.0), (100.0, 10.0))
+    assert reading.profile.ratio_of == (("gpu", 5.0),)
+    assert reading.notes == ("predicates[1]: NoDiskConflict has no counterpart and is left out",)
+
+
+def test_the_defaults_of_a_scheduler_configuration() -> None:
+    profile = read({"kind": "KubeSchedulerConfiguration"}).profile
+    assert dict(profile.scores) == {
+        "taints": 30.0,
+        "affinity": 20.0,
+        "together": 20.0,
+        "apart": 20.0,
+        "least-requested": 10.0,
+        "balanced": 10.0,
+    }
+    assert profile.shape == LOWEST_RATIO
+
+
+def test_a_scheduler_configuration_comes_back_as_it_was_written() -> None:
+    profile = read(
+        {
+            "name": "dense",
+            "scores": {"ratio": 20, "balanced": 10, "affinity": 30},
+            "ratio": {"shape": [[0, 0], [100, 10]], "resources": {"cpu": 1, "gpu": 3}},
+        }
+    ).profile
+    again = read(to_configuration(profile)).profile
+    assert again == profile
+
+
+def test_what_is_disabled_is_gone() -> None:
+    plugins = {
+        "score": {
+            "disabled": [{"name": "*"}],
+            "enabled": [{"name": "NodeAffinity"}, {"name": "ImageLocality", "weight": 2}],
+        }
+    }
+    document = {
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "mine", "plugins": plugins}],
+    }
+    reading = read(document)
+    assert reading.profile.name == "mine"
+    assert reading.profile.scores == (("affinity", 10.0),)
+    assert reading.notes == ("profiles[0]: ImageLocality has no counterpart and is left out",)

@@ -1,0 +1,89 @@
+"""The figures, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from first_come import job, node
+
+from mooring.model.member import MemberId
+from mooring.model.plan import Placement, Plan, Slot
+from mooring.model.resources import Resources
+from mooring.simulate.metrics import JobRecord, Meter, Spread, jain, pool_figures
+from mooring.simulate.workload import Job, Pool, RoleShape
+
+
+@pytest.mark.parametrize(
+    ("times_s", "expected"),
+    [
+        ([], (0.0, 0.0, 0.0, 0.0)),
+        ([7.0], (7.0, 7.0, 7.0, 7.0)),
+        # 20 times: 95 % of them are 19, so the 19th in order.
+        ([float(n) for n in range(1, 21)], (10.5, 10.5, 19.0, 20.0)),
+    ],
+)
+def test_a_spread(times_s: list[float], expected: tuple[float, ...]) -> None:
+    spread = Spread.of(times_s)
+    assert (spread.mean_s, spread.median_s, spread.p95_s, spread.most_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("shares", "index"),
+    [([1.0, 1.0, 1.0], 1.0), ([1.0, 0.0, 0.0, 0.0], 0.25), ([1.0, 0.5], 0.9), ([0.0, 0.0], 1.0)],
+)
+def test_jains_index(shares: list[float], index: float) -> None:
+    assert jain(shares) == pytest.approx(index)
+
+
+def _gpu_job(name: str, gpus: int) -> tuple[Job, Plan]:
+    role = RoleShape("worker", 1, Resources(1000, 0, gpus))
+    return Job(name, 0.0, 1.0, (role,)), Plan(
+        name, (Placement(MemberId("worker", 0), Slot("n0", ())),)
+    )
+
+
+def test_fragments_are_the_free_gpus_on_nodes_partly_in_use() -> None:
+    meter = Meter([node("n0", gpus=4), node("n1", gpus=4)], [Pool("default")])
+    meter.held(*_gpu_job("a", 1))
+    meter.advance(10.0)  # n0 has 3 of 7 free GPUs in a fragment
+    meter.released("a")
+    meter.advance(20.0)  # all whole
+    assert meter.mean(3) == pytest.approx((3 / 7) / 2)
+    assert meter.mean(2) == pytest.approx((1 / 8) / 2)
+
+
+def test_the_curve_keeps_its_integral_however_long_the_simulation() -> None:
+    meter = Meter([node("n0")], [Pool("default")])
+    one = job("a", members=2)
+    plan = Plan("a", tuple(Placement(MemberId("worker", i), Slot("n0", ())) for i in range(2)))
+    spans = [0.5, 3.0, 100.0, 7e4, 1.0, 2e6, 17.0]
+    now_s = busy_s = 0.0
+    for number, span_s in enumerate(spans):
+        busy = number % 2 == 0
+        if busy:
+            meter.held(one, plan)
+        now_s += span_s
+        meter.advance(now_s)
+        if busy:
+            meter.released("a")
+            busy_s += span_s
+    points = meter.series()
+    assert len(points) <= 1100
+    edges = [point.at_s for point in points] + [now_s]
+    area = sum(
+        point.cpu * (after - point.at_s) for point, after in zip(points, edges[1:], strict=True)
+    )
+    assert area == pytest.approx(0.5 * busy_s)
+    assert meter.mean(0) == pytest.approx(0.5 * busy_s / now_s)
+
+
+def test_pools_are_compared_by_the_part_of_their_time_that_their_jobs_ran() -> None:
+    pools = [Pool("a"), Pool("b"), Pool("empty")]
+    records = [
+        JobRecord("1", "a", 0.0, 10.0, 0.0, 10.0),
+        JobRecord("2", "b", 0.0, 10.0, 10.0, 20.0, preemptions=2),
+    ]
+    meter = Meter([node("n0")], pools)
+    one, two = pool_figures(records, pools, meter)
+    assert (one.running_share, two.running_share) == (1.0, 0.5)
+    assert two.queueing.mean_s == 10.0
+    assert two.preemptions == 2

@@ -1,0 +1,123 @@
+"""The real queue and the real placement in virtual time: promises hold at every instant."""
+
+from __future__ import annotations
+
+import pytest
+from first_come import GIB, job, node
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.model.errors import BadInput
+from mooring.model.resources import Resources
+from mooring.simulate.run import Simulated, simulate
+from mooring.simulate.schedule import QueueScheduler
+from mooring.simulate.scheduler import Change
+from mooring.simulate.workload import Job, Pool, RoleShape, Workload, in_order
+
+NODES = [node("n0", 4, gpus=2), node("n1", 8, gpus=4), node("n2", 2)]
+
+
+class OneByOne(QueueScheduler):
+    """Looks at everybody who runs in every round."""
+
+    def _unopposed(self, now_s: float) -> list[Change] | None:
+        return None
+
+
+def gpu_job(name: str, members: int, duration_s: float = 100.0) -> Job:
+    role = RoleShape("worker", members, Resources(1000, GIB, 1))
+    return Job(name, 0.0, members * duration_s, (role,))
+
+
+def test_four_gangs_of_four_gpus_on_twelve_never_lock_each_other_out() -> None:
+    cluster = [node(f"n{index}", 8, gpus=4) for index in range(3)]
+    work = Workload(tuple(gpu_job(f"j{index}", 4) for index in range(4)))
+    found = simulate(work, cluster, QueueScheduler(cluster, work.all_pools()), round_s=0.0)
+    starts = sorted(record.started_s or 0.0 for record in found.records)
+    assert starts == [0.0, 0.0, 0.0, 100.0]
+    assert found.figures.makespan_s == 200.0
+    assert found.figures.gpu_utilisation == pytest.approx(16 / 24)
+
+
+def test_an_elastic_gang_starts_small_and_grows_when_room_appears() -> None:
+    cluster = [node("n0", 4)]
+    first = job("first", duration_s=10.0, members=2)
+    elastic = job("elastic", arrival_s=1.0, duration_s=10.0, members=4, min_available=2)
+    work = Workload((first, elastic))
+    found = simulate(work, cluster, QueueScheduler(cluster, work.all_pools()), round_s=0.0)
+    # 40 member-seconds: 2 members from 1 to 10 do 18, 4 do the other 22 in 5.5 s.
+    assert {one.name: one.ended_s for one in found.records} == {"first": 10.0, "elastic": 15.5}
+
+
+def test_a_job_that_never_fits_is_named_with_a_sentence() -> None:
+    work = Workload((job("giant", members=99),))
+    found = simulate(work, NODES, QueueScheduler(NODES, work.all_pools()))
+    assert list(found.figures.never_started) == ["giant"]
+    assert len(found.figures.never_started["giant"]) > 10
+
+
+def test_guarantees_beyond_the_cluster_are_bad_input() -> None:
+    with pytest.raises(BadInput, match="guarantees"):
+        QueueScheduler(NODES, [Pool("greedy", Resources(10**6))])
+
+
+@st.composite
+def workloads(draw: st.DrawFn, divided: bool) -> Workload:
+    pools = (
+        (
+            Pool("a", Resources(4000, 16 * GIB, 2), Resources(10_000, 90 * GIB, 5), 2.0),
+            Pool("b", Resources(4000, 16 * GIB, 2)),
+        )
+        if divided
+        else (Pool("a"), Pool("b"))
+    )
+    jobs = []
+    for index in range(draw(st.integers(1, 12))):
+        members = draw(st.integers(1, 5))
+        ask = Resources(draw(st.sampled_from((500, 1000, 2000))), GIB, draw(st.integers(0, 2)))
+        duration_s = draw(st.sampled_from((5.0, 20.0, 300.0)))
+        elastic = draw(st.booleans()) and draw(st.booleans())
+        jobs.append(
+            Job(
+                f"j{index}",
+                draw(st.sampled_from((0.0, 0.0, 3.0, 7.5, 40.0))),
+                duration_s * members,
+                (RoleShape("worker", members, ask),),
+                pool=draw(st.sampled_from(("a", "b"))),
+                priority=draw(st.sampled_from((0, 0, 10, 100))),
+                preemptible=draw(st.booleans()),
+                min_available=draw(st.integers(1, members)) if elastic else None,
+                expected_s=draw(st.sampled_from((None, duration_s))),
+                checkpoint_s=draw(st.sampled_from((None, 10.0))),
+            )
+        )
+    return Workload(in_order(jobs), pools)
+
+
+def run(work: Workload, scheduler: QueueScheduler) -> Simulated:
+    return simulate(work, NODES, scheduler, round_s=0.0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.booleans().flatmap(workloads))
+def test_nothing_is_given_twice_and_every_job_ends_or_is_named(work: Workload) -> None:
+    """The meter checks nodes and caps at every change; see `BrokenPromise`."""
+    scheduler = QueueScheduler(NODES, work.all_pools())
+    found = run(work, scheduler)
+    ended = {record.name for record in found.records if record.ended_s is not None}
+    assert ended | set(found.figures.never_started) == {one.name for one in work.jobs}
+    assert all(sentence for sentence in found.figures.never_started.values())
+    for one, record in zip(work.jobs, found.records, strict=True):
+        if record.started_s is not None and record.ended_s is not None:
+            assert record.started_s >= one.arrival_s
+            assert record.ended_s - record.started_s >= one.duration_s - 1e-6
+    assert not scheduler.cluster.held
+
+
+@settings(max_examples=100, deadline=None)
+@given(workloads(divided=False))
+def test_the_short_way_decides_as_the_long_way_does(work: Workload) -> None:
+    quick = run(work, QueueScheduler(NODES, work.all_pools()))
+    thorough = run(work, OneByOne(NODES, work.all_pools()))
+    assert quick.records == thorough.records
+    assert quick.figures.series == thorough.figures.series
