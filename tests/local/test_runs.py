@@ -284,17 +284,16 @@ def test_two_runs_on_virtual_nodes_at_once_do_not_meet(moor: Moor, tmp_path: Pat
     )
     arguments = ("run", job, "--nodes", "2", "--nic-mbps", "100")
     with moor.started(*arguments) as first, moor.started(*arguments) as second:
-        until(
-            lambda: (
-                len(moor.runs()) == 2 and all(phases(r)[-1:] == ["Running"] for r in moor.runs())
-            ),
-            "both run",
-            60,
-        )
-        logs = [moor("logs", run.info.id) for run in moor.runs()]
+
+        def printed() -> list[list[str]]:
+            logs = [moor("logs", run.info.id).stdout for run in moor.runs()]
+            return [log.splitlines() for log in logs]
+
+        until(lambda: [len(lines) for lines in printed()] == [2, 2], "both runs print", 60)
+        logs = printed()
         release.touch()
         assert (first.wait(60), second.wait(60)) == (0, 0)
-    addresses = [{line.split()[-1] for line in log.stdout.splitlines()} for log in logs]
+    addresses = [{line.split()[-1] for line in lines} for lines in logs]
     assert [len(found) for found in addresses] == [2, 2]
     assert addresses[0].isdisjoint(addresses[1])
     assert all(leftovers(run) == [] for run in moor.runs())
