@@ -24,7 +24,7 @@ from pathlib import Path
 
 from moored import Moor, Started, temporary_moor
 from pairs import Ratios, mean_interval, orders
-from results import machine_facts, options, say, show, write
+from results import Machine, options, say, show, write
 from steps import Steps, mean_step_s, pooled_step_s, read_steps
 from training import (
     MLP,
@@ -41,7 +41,7 @@ TARGET = 1.01
 _TURN_S = 0.25
 #: At the start of another process's turn caches are cold: not measured.
 _SETTLE_S = 0.05
-_TAKEN_S = 4.0
+_TAKEN_S = 3.0
 _LONGEST_S = 600.0
 
 Window = tuple[float, float]
@@ -82,8 +82,8 @@ def _halved(ratio: float) -> float:
 
 
 def main() -> None:
-    arguments = options(__doc__, pairs=5, seconds=8.0).parse_args()
-    facts = machine_facts("torch")
+    arguments = options(__doc__, pairs=5, seconds=6.0).parse_args()
+    machine = Machine("torch")
     pairs: list[Pair] = []
     with temporary_moor() as moor:
         for number in range(arguments.pairs):
@@ -112,7 +112,7 @@ def main() -> None:
     say(f"taken: {taken:.2%} with a report each step, {silent:.2%} without reports")
     write(
         "overhead",
-        facts,
+        machine,
         {
             "target": TARGET,
             "bare_step_ms": round(1000 * step_s, 3),

@@ -360,6 +360,7 @@ def test_a_run_is_readable_after_moor_was_killed(moor: Moor, tmp_path: Path) -> 
     job = write_job(tmp_path, framework="indexed", command=python(FOREVER), roles={"worker": {}})
     with moor.started("run", job) as process:
         until(lambda: is_running(moor), "running", 30)
+        until(lambda: "up" in moor("logs", "last").stdout, "its first line", 30)
         process.kill()
         process.wait()
     run = moor.only_run()
