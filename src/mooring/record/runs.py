@@ -8,6 +8,7 @@ samples/M.jsonl   what member M's launcher measured
 logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
+released          empty; exists once the run holds nothing any more
 report.json       the figures, once the run has ended
 """
 
