@@ -41,13 +41,18 @@ FOREVER = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def test_a_failing_member_fails_the_job_and_ends_the_others(moor: Moor, tmp_path: Path) -> None:
-    code = f"import os, sys; os.environ['MOORING_INDEX'] == '1' and sys.exit(3); {FOREVER}"
+    code = (
+        "import os, sys, time\n"
+        "if os.environ['MOORING_INDEX'] == '1': print('no data', file=sys.stderr); sys.exit(3)\n"
+        "time.sleep(600)"
+    )
     job = write_job(
         tmp_path, framework="indexed", command=python(code), roles={"worker": {"replicas": 3}}
     )
     answer = moor("run", job)
     assert answer.returncode == 1
     assert "worker-1 exited with code 3" in answer.stdout
+    assert "worker-1 printed last:\n  no data\n" in answer.stdout
     codes = {m["member"]: (m["state"], m["exit_code"]) for m in moor.report()["members"]}
     assert codes["worker-1"] == ("failed", 3)
     assert codes["worker-0"] == codes["worker-2"] == ("ended", 143)
