@@ -3,12 +3,13 @@
 Two workers, one CPU and one thread each, so that no CPU is idle: the launcher of a worker shares
 the worker's CPU, and `moor` itself takes its time from one of them. Every step is reported.
 
-For each pair both are started anew, bare and under `moor run`, and from then on only one of the two
-runs, in turn: the other is stopped (SIGSTOP) with all that belongs to it. The turns are short,
-because the speed of a shared machine changes within seconds by more than what is measured here.
-
-taken: the CPU time that the launchers and `moor` used, as a part of the workers' CPUs. The ratio
-comes to this and to what caches lose; and it is hardly subject to noise.
+For each pair both are started anew, bare and under `moor run`, and measured in short turns, because
+the speed of a shared machine changes within seconds by more than what is looked for here:
+bare processes: one of both runs, the other is stopped (SIGSTOP) with all that belongs to it. Two
+starts of one program differ by themselves (where its memory lies); that is this row's noise.
+same processes: those under `moor run`, with the launchers and `moor` stopped in every other turn.
+taken: the CPU time that launchers and `moor` used, as a part of the workers' CPUs. The ratio is
+this and what caches lose; and it is hardly subject to noise.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from moored import Moor, Started, temporary_moor
 from pairs import Ratios, mean_interval, orders
-from results import machine_facts, options, say, show, write
+from results import Machine, options, say, show, write
 from steps import Steps, mean_step_s, pooled_step_s, read_steps
 from training import (
     MLP,
@@ -38,93 +39,158 @@ from training import (
 
 TARGET = 1.01
 _TURN_S = 0.25
-#: At the start of a turn caches are cold and signals are handled: not measured.
+#: At the start of another process's turn caches are cold: not measured.
 _SETTLE_S = 0.05
-_TAKEN_S = 4.0
+_TAKEN_S = 3.0
 _LONGEST_S = 600.0
+
+Window = tuple[float, float]
+#: For each turn the steps of all workers.
+Turns = list[list[Steps]]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The turns of one start of both; steps of all workers for each turn."""
+    """One start of both."""
 
-    bare: list[list[Steps]]
-    moored: list[list[Steps]]
+    bare: Turns
+    moored: Turns
+    paused: Turns
+    running: Turns
     taken: float
 
-    @property
-    def ratio(self) -> float:
-        return pooled_step_s(self.moored) / pooled_step_s(self.bare)
-
-    @property
-    def turn_ratios(self) -> list[float]:
+    def started_anew(self) -> tuple[float, list[float]]:
+        """The ratio of the pair, and of each turn."""
         turns = zip(self.bare, self.moored, strict=True)
-        return [mean_step_s(moored) / mean_step_s(bare) for bare, moored in turns]
+        return (
+            pooled_step_s(self.moored) / pooled_step_s(self.bare),
+            [mean_step_s(moored) / mean_step_s(bare) for bare, moored in turns],
+        )
+
+    def same_processes(self) -> tuple[float, list[float]]:
+        """What the launchers put off while they are stopped they do in the turn after: two turns'
+        work in one, so half of what that turn loses is lost in each."""
+        turns = zip(self.paused, self.running, strict=True)
+        return (
+            _halved(pooled_step_s(self.running) / pooled_step_s(self.paused)),
+            [_halved(mean_step_s(running) / mean_step_s(paused)) for paused, running in turns],
+        )
+
+
+def _halved(ratio: float) -> float:
+    return (1 + ratio) / 2
 
 
 def main() -> None:
-    arguments = options(__doc__, pairs=5, seconds=12.0).parse_args()
-    facts = machine_facts("torch")
-    rows, figures = [], {}
+    arguments = options(__doc__, pairs=5, seconds=6.0).parse_args()
+    machine = Machine("torch")
+    pairs: list[Pair] = []
     with temporary_moor() as moor:
-        for name, flag in (("a report each step", "--report"), ("no reports", "--no-report")):
-            pairs = []
-            for number in range(arguments.pairs):
-                say(f"{name}: pair {number + 1} of {arguments.pairs}, {arguments.seconds:g} s each")
-                pairs.append(_pair(moor, arguments.seconds, flag))
-            rows.append(_cells(name, pairs))
-            figures[name] = _document(pairs)
-    columns = ["moor / bare", "bare step", "ratio", "over all turns, 95%", "taken"]
-    show(f"Step time under `moor run` (target ≤ {TARGET})", columns, rows)
-    write("overhead", facts, {"target": TARGET, "rows": figures})
+        for number in range(arguments.pairs):
+            say(f"pair {number + 1} of {arguments.pairs}")
+            pairs.append(_pair(moor, arguments.seconds))
+        say("without step reports")
+        silent = _taken_without_reports(moor)
+    taken = statistics.median(pair.taken for pair in pairs)
+    step_s = statistics.median(pooled_step_s(pair.bare) for pair in pairs)
+    rows, figures = [], {}
+    for name, compared in (
+        ("against bare processes", [pair.started_anew() for pair in pairs]),
+        ("the same processes", [pair.same_processes() for pair in pairs]),
+    ):
+        ratios = Ratios(tuple(ratio for ratio, _ in compared))
+        turns = [ratio for _, ratios_of_turns in compared for ratio in ratios_of_turns]
+        interval = mean_interval(turns)
+        rows.append([name, str(ratios), f"{interval} ({len(turns)} turns)"])
+        figures[name] = {
+            "step_ratio": ratios.document(),
+            "turns": len(turns),
+            "turns_mean_interval_95": [round(interval.low, 5), round(interval.high, 5)],
+        }
+    columns = ["step time, moor / without", "of each pair", "mean over all turns, 95%"]
+    show(f"A step of {1000 * step_s:.1f} ms under `moor run` (target ≤ {TARGET})", columns, rows)
+    say(f"taken: {taken:.2%} with a report each step, {silent:.2%} without reports")
+    write(
+        "overhead",
+        machine,
+        {
+            "target": TARGET,
+            "bare_step_ms": round(1000 * step_s, 3),
+            "rows": figures,
+            "cpu_taken": [round(pair.taken, 5) for pair in pairs],
+            "cpu_taken_without_reports": round(silent, 5),
+        },
+    )
 
 
-def _pair(moor: Moor, seconds: float, flag: str) -> Pair:
-    argv = command(_LONGEST_S, flag)
+def _pair(moor: Moor, seconds: float) -> Pair:
+    argv = command(_LONGEST_S)
     folders = (new_folder(moor), new_folder(moor))
     with bare_started(moor, folders[0], argv) as running:
         wait_for_training(folders[0], lambda: all(one.poll() is None for one in running))
-        bare_pids = [process.pid for process in running]
-        _signal(bare_pids, signal.SIGSTOP)
+        bare = [process.pid for process in running]
+        _signal(bare, signal.SIGSTOP)
         settings = [command_setting(argv)]
         with moor.started(MLP, settings=settings, env=variables(folders[1])) as run:
             wait_for_training(folders[1], lambda: run.process.poll() is None)
             watchers = [run.process.pid, *run.launcher_pids()]
-            taken = _taken(watchers)
-            turns = _take_turns((bare_pids, [*watchers, *run.worker_pids()]), seconds)
-            _end(run, bare_pids)
+            moored = [*watchers, *run.worker_pids()]
+            try:
+                taken = _taken(watchers)
+                anew = _take_turns(lambda which: _only((bare, moored), which), seconds, _SETTLE_S)
+                _only((bare, moored), 1)
+                same = _take_turns(lambda which: _hold(watchers, which == 0), seconds)
+            finally:
+                _signal(moored, signal.SIGCONT)
+            _end(run, bare)
         for process in running:
             process.wait()
-    found = [read_steps(folder, WORKERS) for folder in folders]
-    bare, moored = (
-        [[worker.between(*turn) for worker in found[which]] for turn in turns[which]]
-        for which in (0, 1)
+    without, under = (read_steps(folder, WORKERS) for folder in folders)
+    return Pair(
+        bare=[[worker.between(*turn) for worker in without] for turn in anew[0]],
+        moored=[[worker.between(*turn) for worker in under] for turn in anew[1]],
+        # With the step that was cut: what was put off is done at the very start of a turn.
+        paused=[[worker.ending_in(*turn) for worker in under] for turn in same[0]],
+        running=[[worker.ending_in(*turn) for worker in under] for turn in same[1]],
+        taken=taken,
     )
-    return Pair(bare, moored, taken)
+
+
+def _taken_without_reports(moor: Moor) -> float:
+    folder = new_folder(moor)
+    settings = [command_setting(command(_LONGEST_S, "--no-report"))]
+    with moor.started(MLP, settings=settings, env=variables(folder)) as run:
+        wait_for_training(folder, lambda: run.process.poll() is None)
+        taken = _taken([run.process.pid, *run.launcher_pids()])
+        _end(run, ())
+    return taken
 
 
 def _take_turns(
-    pids: tuple[Sequence[int], Sequence[int]], seconds: float
-) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Let one of both run at a time; returns the measured part of each one's turns."""
-    turns: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
-    _signal(pids[1], signal.SIGSTOP)
-    try:
-        for order in orders(int(seconds / _TURN_S)):
-            for which in order:
-                _signal(pids[which], signal.SIGCONT)
-                time.sleep(_SETTLE_S)
-                begin_s = time.monotonic()
-                time.sleep(_TURN_S)
-                turns[which].append((begin_s, time.monotonic()))
-                _signal(pids[which], signal.SIGSTOP)
-    finally:
-        _signal(pids[1], signal.SIGCONT)
+    switch: Callable[[int], None], seconds: float, settle_s: float = 0.0
+) -> tuple[list[Window], list[Window]]:
+    """Switch between two states, A B then B A; returns the measured part of each one's turns."""
+    turns: tuple[list[Window], list[Window]] = ([], [])
+    for order in orders(int(seconds / _TURN_S)):
+        for which in order:
+            begin_s = time.monotonic() + settle_s
+            switch(which)
+            time.sleep(settle_s + _TURN_S)
+            turns[which].append((begin_s, time.monotonic()))
     return turns
 
 
+def _only(sets: tuple[Sequence[int], Sequence[int]], which: int) -> None:
+    """Let one set of processes run and no other."""
+    _signal(sets[1 - which], signal.SIGSTOP)
+    _signal(sets[which], signal.SIGCONT)
+
+
+def _hold(pids: Sequence[int], stopped: bool) -> None:
+    _signal(pids, signal.SIGSTOP if stopped else signal.SIGCONT)
+
+
 def _taken(watchers: Sequence[int]) -> float:
-    """While nothing else happens: all of a second's work of Mooring in each second."""
     begin_s, used_s = time.monotonic(), _cpu_s(watchers)
     time.sleep(_TAKEN_S)
     return (_cpu_s(watchers) - used_s) / (time.monotonic() - begin_s) / WORKERS
@@ -136,11 +202,10 @@ def _cpu_s(pids: Sequence[int]) -> float:
     return sum(int(path.read_text().split()[0]) for path in tasks) / 1e9
 
 
-def _end(run: Started, bare_pids: Sequence[int]) -> None:
-    """Both write down their steps and end by themselves."""
-    _signal(run.worker_pids(), signal.SIGUSR1)
-    _signal(bare_pids, signal.SIGUSR1)
-    _signal(bare_pids, signal.SIGCONT)
+def _end(run: Started, bare: Sequence[int]) -> None:
+    """All write down their steps and end by themselves."""
+    _signal([*run.worker_pids(), *bare], signal.SIGUSR1)
+    _signal(bare, signal.SIGCONT)
     output, _ = run.process.communicate()
     if run.process.returncode:
         raise SystemExit(f"moor run failed:\n{output}")
@@ -149,29 +214,6 @@ def _end(run: Started, bare_pids: Sequence[int]) -> None:
 def _signal(pids: Sequence[int], number: signal.Signals) -> None:
     for pid in pids:
         os.kill(pid, number)
-
-
-def _cells(name: str, pairs: Sequence[Pair]) -> list[str]:
-    turns = [ratio for pair in pairs for ratio in pair.turn_ratios]
-    return [
-        name,
-        f"{1000 * statistics.median(pooled_step_s(pair.bare) for pair in pairs):.1f} ms",
-        str(Ratios(tuple(pair.ratio for pair in pairs))),
-        f"{mean_interval(turns)} ({len(turns)} turns)",
-        f"{statistics.median(pair.taken for pair in pairs):.2%}",
-    ]
-
-
-def _document(pairs: Sequence[Pair]) -> dict[str, object]:
-    turns = [ratio for pair in pairs for ratio in pair.turn_ratios]
-    interval = mean_interval(turns)
-    return {
-        "bare_step_ms": [round(1000 * pooled_step_s(pair.bare), 3) for pair in pairs],
-        "step_ratio": Ratios(tuple(pair.ratio for pair in pairs)).document(),
-        "turns": len(turns),
-        "turns_mean_interval_95": [round(interval.low, 5), round(interval.high, 5)],
-        "cpu_taken": [round(pair.taken, 5) for pair in pairs],
-    }
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from moored import Moor, temporary_moor
 from pairs import interleave, ratios
-from results import machine_facts, options, say, show, write
+from results import Machine, options, say, show, write
 from steps import Steps, examples_per_s, slowest_per_s
 from training import command, moored
 
@@ -25,7 +25,7 @@ def main() -> None:
     parser = options(__doc__, pairs=5, seconds=5.0)
     parser.add_argument("--neighbours", type=int, default=1, help="busy loops beside the job")
     arguments = parser.parse_args()
-    facts = machine_facts("torch")
+    machine = Machine("torch")
     rows: list[Sequence[str]] = []
     figures: dict[str, object] = {}
     with temporary_moor() as moor:
@@ -65,7 +65,7 @@ def main() -> None:
         "slowest worker, pinned / floating",
     ]
     show("Pinned to disjoint CPUs", columns, rows)
-    write("pinning", facts, {"rows": figures})
+    write("pinning", machine, {"rows": figures})
 
 
 def _train(moor: Moor, seconds: float, pinning: str) -> list[Steps]:

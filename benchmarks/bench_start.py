@@ -21,7 +21,7 @@ from pathlib import Path
 
 from moored import Moor, temporary_moor
 from pairs import Ratios, interleave, ratios
-from results import JOBS, machine_facts, options, say, show, write
+from results import JOBS, Machine, options, say, show, write
 
 from mooring.bodies.local import netns
 
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=50)
     parser.add_argument("--nodes", type=int, default=2, help="virtual nodes, where they can be")
     arguments = parser.parse_args()
-    facts = machine_facts()
+    machine = Machine()
     rows: list[Sequence[str]] = []
     figures: dict[str, object] = {}
     obstacle = netns.why_not()
@@ -74,7 +74,7 @@ def main() -> None:
             }
     columns = ["start", "bare", "all running", "of it the members", "a member more", "ratio"]
     show(f"{arguments.members} members that do nothing, until all run", columns, rows)
-    write("start", facts, {"members": arguments.members, "rows": figures})
+    write("start", machine, {"members": arguments.members, "rows": figures})
 
 
 class Bare:

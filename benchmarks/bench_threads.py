@@ -14,7 +14,7 @@ from typing import Any
 
 from moored import Moor, temporary_moor
 from pairs import interleave, ratios
-from results import EXAMPLES, machine_facts, options, say, show, write
+from results import EXAMPLES, Machine, options, say, show, write
 from steps import examples_per_s
 from training import command, command_setting, moored
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser = options(__doc__, pairs=5, seconds=5.0)
     parser.add_argument("--steps", type=int, default=480, help="of the TensorFlow job")
     arguments = parser.parse_args()
-    facts = machine_facts("tensorflow-cpu", "torch")
+    machine = Machine("tensorflow-cpu", "torch")
     rows: list[Sequence[str]] = []
     figures: dict[str, object] = {}
     with temporary_moor() as moor:
@@ -78,7 +78,7 @@ def main() -> None:
         "switches per example, 80 / auto",
     ]
     show("Threads from the budget", columns, rows)
-    write("threads", facts, {"host_threads": HOST_THREADS, "rows": figures})
+    write("threads", machine, {"host_threads": HOST_THREADS, "rows": figures})
 
 
 def _wide_deep(moor: Moor, steps: int, threads: str) -> Outcome:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -34,21 +35,44 @@ def options(description: str | None, pairs: int, seconds: float) -> argparse.Arg
     return parser
 
 
-def machine_facts(*packages: str) -> dict[str, object]:
+class Machine:
     """What a reader needs to judge the figures; nothing that names the machine."""
-    load = os.getloadavg()[0]
-    if load > _QUIET_LOAD:
-        say(f"load is {load:.1f}: somebody else is using this machine, expect wide ranges")
-    return {
-        "cpus": len(os.sched_getaffinity(0)),
-        "cpu_model": _cpu_model(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in ("mooring", *packages)},
-        "load_before": round(load, 2),
-        "measured": time.strftime("%Y-%m-%d", time.gmtime()),
-    }
+
+    def __init__(self, *packages: str) -> None:
+        self._packages = packages
+        self._load = os.getloadavg()[0]
+        if self._load > _QUIET_LOAD:
+            say(f"load is {self._load:.1f}: somebody else uses this machine, expect wide ranges")
+        self._began_s = time.monotonic()
+        self._times = psutil.cpu_times()
+        self._own_s = _own_cpu_s()
+
+    def facts(self) -> dict[str, object]:
+        """Call it at the end: it tells what others took of the CPUs in the meantime."""
+        cpus = len(os.sched_getaffinity(0))
+        span_s = (time.monotonic() - self._began_s) * (os.cpu_count() or cpus)
+        now, before = psutil.cpu_times(), self._times
+        idle_s = now.idle - before.idle + now.iowait - before.iowait
+        stolen_s = now.steal - before.steal
+        others_s = span_s - idle_s - stolen_s - (_own_cpu_s() - self._own_s)
+        return {
+            "cpus": cpus,
+            "cpu_model": _cpu_model(),
+            "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+            "kernel": platform.release(),
+            "python": platform.python_version(),
+            "versions": {name: metadata.version(name) for name in ("mooring", *self._packages)},
+            "measured": time.strftime("%Y-%m-%d", time.gmtime()),
+            "load_before": round(self._load, 2),
+            "taken_by_other_processes": round(max(0.0, others_s / span_s), 3),
+            "taken_by_other_machines": round(stolen_s / span_s, 3),
+        }
+
+
+def _own_cpu_s() -> float:
+    """Of this program and all processes below it that have ended."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def say(text: str) -> None:
@@ -64,11 +88,16 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     _CONSOLE.print(table)
 
 
-def write(name: str, facts: Mapping[str, object], figures: Mapping[str, object]) -> None:
+def write(name: str, machine: Machine, figures: Mapping[str, object]) -> None:
+    facts = machine.facts()
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
-    document = {"benchmark": name, "machine": dict(facts), **figures}
+    document = {"benchmark": name, "machine": facts, **figures}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    say(
+        f"meanwhile other processes took {facts['taken_by_other_processes']:.1%} of the CPUs, other"
+        f" machines on the same host {facts['taken_by_other_machines']:.1%}"
+    )
     say(f"wrote benchmarks/results/{path.name}")
 
 

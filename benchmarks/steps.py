@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,10 +42,21 @@ class Steps:
 
     def between(self, begin_s: float, end_s: float) -> Steps:
         """The steps that lie wholly in a window."""
-        inside = tuple(end for end in self.ends_s if begin_s <= end <= end_s)
-        if len(inside) < 2:
-            raise ValueError(f"no whole step in {end_s - begin_s:.1f} s")
-        return Steps(self.batch, self.threads, inside)
+        return self._part(bisect_left(self.ends_s, begin_s), bisect_right(self.ends_s, end_s))
+
+    def ending_in(self, begin_s: float, end_s: float) -> Steps:
+        """The steps that end in a window: of neighbouring windows each step is in one.
+
+        A step that a border cuts is likely a long one; so no window may have more of those.
+        """
+        first = max(0, bisect_right(self.ends_s, begin_s) - 1)
+        return self._part(first, bisect_right(self.ends_s, end_s))
+
+    def _part(self, first: int, end: int) -> Steps:
+        part = self.ends_s[first:end]
+        if len(part) < 2:
+            raise ValueError("no step in this window")
+        return Steps(self.batch, self.threads, part)
 
 
 def read_steps(folder: Path, count: int) -> list[Steps]:

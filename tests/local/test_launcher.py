@@ -23,12 +23,19 @@ IGNORES_SIGTERM = "trap '' TERM; echo pid $$; while :; do sleep 0.05; done"
 
 
 def python_38() -> str | None:
-    found = shutil.which("python3.8")
-    if found is None:
-        return None
-    # A version manager leaves a stand-in on PATH for versions that are not switched on.
-    works = subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0
-    return found if works else None
+    """On PATH, or kept by pyenv (whose stand-in on PATH works only for the version in use)."""
+    candidates = [shutil.which("python3.8")]
+    if shutil.which("pyenv"):
+        kept = subprocess.run(
+            ["pyenv", "prefix", "3.8"], capture_output=True, text=True, check=False
+        )
+        candidates.append(f"{kept.stdout.strip()}/bin/python3.8")
+    for python in candidates:
+        if python and Path(python).exists():
+            works = subprocess.run([python, "-c", ""], capture_output=True, check=False)
+            if works.returncode == 0:
+                return python
+    return None
 
 
 def script(folder: Path, name: str, text: str, mode: int = 0o755) -> str:

@@ -41,13 +41,18 @@ FOREVER = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def test_a_failing_member_fails_the_job_and_ends_the_others(moor: Moor, tmp_path: Path) -> None:
-    code = f"import os, sys; os.environ['MOORING_INDEX'] == '1' and sys.exit(3); {FOREVER}"
+    code = (
+        "import os, sys, time\n"
+        "if os.environ['MOORING_INDEX'] == '1': print('no data', file=sys.stderr); sys.exit(3)\n"
+        "time.sleep(600)"
+    )
     job = write_job(
         tmp_path, framework="indexed", command=python(code), roles={"worker": {"replicas": 3}}
     )
     answer = moor("run", job)
     assert answer.returncode == 1
     assert "worker-1 exited with code 3" in answer.stdout
+    assert "worker-1 printed last:\n  no data\n" in answer.stdout
     codes = {m["member"]: (m["state"], m["exit_code"]) for m in moor.report()["members"]}
     assert codes["worker-1"] == ("failed", 3)
     assert codes["worker-0"] == codes["worker-2"] == ("ended", 143)
@@ -284,17 +289,16 @@ def test_two_runs_on_virtual_nodes_at_once_do_not_meet(moor: Moor, tmp_path: Pat
     )
     arguments = ("run", job, "--nodes", "2", "--nic-mbps", "100")
     with moor.started(*arguments) as first, moor.started(*arguments) as second:
-        until(
-            lambda: (
-                len(moor.runs()) == 2 and all(phases(r)[-1:] == ["Running"] for r in moor.runs())
-            ),
-            "both run",
-            60,
-        )
-        logs = [moor("logs", run.info.id) for run in moor.runs()]
+
+        def printed() -> list[list[str]]:
+            logs = [moor("logs", run.info.id).stdout for run in moor.runs()]
+            return [log.splitlines() for log in logs]
+
+        until(lambda: [len(lines) for lines in printed()] == [2, 2], "both runs print", 60)
+        logs = printed()
         release.touch()
         assert (first.wait(60), second.wait(60)) == (0, 0)
-    addresses = [{line.split()[-1] for line in log.stdout.splitlines()} for log in logs]
+    addresses = [{line.split()[-1] for line in lines} for lines in logs]
     assert [len(found) for found in addresses] == [2, 2]
     assert addresses[0].isdisjoint(addresses[1])
     assert all(leftovers(run) == [] for run in moor.runs())
@@ -361,6 +365,7 @@ def test_a_run_is_readable_after_moor_was_killed(moor: Moor, tmp_path: Path) -> 
     job = write_job(tmp_path, framework="indexed", command=python(FOREVER), roles={"worker": {}})
     with moor.started("run", job) as process:
         until(lambda: is_running(moor), "running", 30)
+        until(lambda: "up" in moor("logs", "last").stdout, "its first line", 30)
         process.kill()
         process.wait()
     run = moor.only_run()

@@ -93,6 +93,15 @@ def test_the_interval_of_the_median_is_made_of_order_statistics(
     assert found.coverage == pytest.approx(coverage)
 
 
+def test_the_interval_of_the_mean_is_symmetric_in_ratios(pairs: ModuleType) -> None:
+    """Twice as fast and twice as slow cancel out; the error is log(2) / sqrt(n - 1)."""
+    found = pairs.mean_interval([2.0, 0.5] * 8, errors=2)
+
+    assert found.low * found.high == pytest.approx(1)
+    assert found.high == pytest.approx(2 ** (2 / 15**0.5))
+    assert found.coverage == pytest.approx(0.954, abs=0.001)
+
+
 def test_no_values_have_no_interval(pairs: ModuleType) -> None:
     with pytest.raises(ValueError, match="no values"):
         pairs.median_interval([], 0.9)
@@ -114,8 +123,26 @@ def test_a_window_holds_whole_steps_only(steps: ModuleType) -> None:
     worker = steps.Steps(64, 1, (0.0, 1.0, 2.0, 4.0, 8.0))
 
     assert worker.between(0.5, 5.0).ends_s == (1.0, 2.0, 4.0)
-    with pytest.raises(ValueError, match="no whole step"):
+    assert worker.between(1.0, 4.0).ends_s == (1.0, 2.0, 4.0)
+    with pytest.raises(ValueError, match="no step"):
         worker.between(4.5, 7.0)
+
+
+def test_each_step_belongs_to_the_window_that_it_ends_in(steps: ModuleType) -> None:
+    worker = steps.Steps(64, 1, (0.0, 1.0, 2.0, 4.0, 8.0))
+
+    assert worker.ending_in(0.0, 1.5).ends_s == (0.0, 1.0)
+    assert worker.ending_in(1.5, 5.0).ends_s == (1.0, 2.0, 4.0)
+    assert worker.ending_in(5.0, 8.0).ends_s == (4.0, 8.0)
+    with pytest.raises(ValueError, match="no step"):
+        worker.ending_in(9.0, 10.0)
+
+
+def test_pooled_windows_weigh_by_their_steps(steps: ModuleType) -> None:
+    """One worker, 1 step of 3 s and 3 steps of 1 s: 6 s for four."""
+    windows = [[steps.Steps(1, 1, (0.0, 3.0))], [steps.Steps(1, 1, (5.0, 6.0, 7.0, 8.0))]]
+
+    assert steps.pooled_step_s(windows) == pytest.approx(1.5)
 
 
 def test_workers_add_up_and_the_slowest_is_told_apart(steps: ModuleType) -> None:

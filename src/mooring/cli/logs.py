@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -13,8 +11,6 @@ from mooring.cli import options
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")
 _FOLLOW_POLL_S = 0.2
-#: A line is `TIME STREAM LOCAL_RANK TEXT`.
-_FIELDS = 4
 
 
 @click.command()
@@ -31,6 +27,7 @@ def logs(
     A MEMBER is a member such as worker-0, or a role such as worker.
     """
     from mooring.record import Tail, find_run
+    from mooring.record.logs import LogLine, parse_log_line, read_log
     from mooring.report.view import RunView
 
     record = find_run(run)
@@ -39,24 +36,23 @@ def logs(
     chosen = _choose(list(view.members), members)
     prefix = _prefixes(chosen)
 
-    def show(line: tuple[str, str, str]) -> None:
-        at, member, text = line
-        stamp = f"{at} " if timestamps else ""
-        click.echo(f"{prefix[member]} {stamp}{text}")
+    def show(line: LogLine) -> None:
+        stamp = f"{line.at} " if timestamps else ""
+        click.echo(f"{prefix[line.member]} {stamp}{line.text}")
 
     files = {member: record.log_file(member) for member in chosen}
     if not follow:
-        for line in heapq.merge(*(_lines(path, name, tail) for name, path in files.items())):
+        for line in heapq.merge(*(read_log(path, name, tail) for name, path in files.items())):
             show(line)
         return
     tails = {member: Tail(path) for member, path in files.items()}
     while True:
         view.update()
         over = view.phase.final or not record.alive()
-        fresh: list[tuple[str, str, str]] = []
+        fresh: list[LogLine] = []
         for member, reader in tails.items():
             while texts := reader.read_text():
-                fresh += [_split(text, member) for text in texts]
+                fresh += [parse_log_line(text, member) for text in texts]
         for line in sorted(fresh):
             show(line)
         if over and not fresh:
@@ -82,24 +78,3 @@ def _prefixes(members: list[str]) -> dict[str, str]:
         member: click.style(f"{member:<{width}} |", fg=_COLOURS[index % len(_COLOURS)])
         for index, member in enumerate(members)
     }
-
-
-def _lines(path: Path, member: str, last: int | None) -> Iterator[tuple[str, str, str]]:
-    from collections import deque
-
-    try:
-        file = path.open("r", encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return
-    with file:
-        texts = file if last is None else deque(file, maxlen=last)
-        for text in texts:
-            yield _split(text.rstrip("\n"), member)
-
-
-def _split(text: str, member: str) -> tuple[str, str, str]:
-    """(time, member, what it printed); times are of one width, so they sort as text."""
-    fields = text.split(" ", _FIELDS - 1)
-    if len(fields) < _FIELDS:
-        return (fields[0], member, "")
-    return (fields[0], member, fields[3])

@@ -66,7 +66,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point: every error that a user can cause ends in one sentence and an exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="moor", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)

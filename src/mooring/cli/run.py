@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mooring.cli import options
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mooring.record import RunRecord
+    from mooring.report.figures import Report
+
 _EXIT_INTERRUPTED = 130
+
+
+#: Enough for a Python traceback's end; the rest is in `moor logs`.
+_LAST_LINES = 15
 
 
 @click.command()
@@ -59,8 +70,25 @@ def run(
         )
         live.draw()
     figures = write_report(result.run)
+    if result.phase is Phase.FAILED:
+        _last_words(console, result.run, figures)
     console.print(text.report(figures))
     console.print(f"run directory: {result.run.root}", style="dim", soft_wrap=True)
     if result.phase is Phase.SUCCEEDED:
         return 0
     return _EXIT_INTERRUPTED if result.phase is Phase.STOPPED else 1
+
+
+def _last_words(console: Console, run: RunRecord, figures: Report) -> None:
+    """What the first member that failed printed last: most often the answer to why."""
+    from mooring.record.logs import read_log
+
+    failed = next((member for member in figures.members if member.state == "failed"), None)
+    if failed is None:
+        return
+    lines = list(read_log(run.log_file(failed.member), failed.member, _LAST_LINES))
+    if lines:
+        console.print(f"{failed.member} printed last:", style="bold")
+        for line in lines:
+            console.print(f"  {line.text}", markup=False, soft_wrap=True)
+        console.print()

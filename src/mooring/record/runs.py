@@ -8,6 +8,7 @@ samples/M.jsonl   what member M's launcher measured
 logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
+released          empty; exists once the run holds nothing any more
 report.json       the figures, once the run has ended
 """
 
@@ -81,6 +82,15 @@ class RunRecord:
 
     def member_dir(self, member: str) -> Path:
         return self.root / "members" / member
+
+    @property
+    def released_file(self) -> Path:
+        """Exists once the run holds nothing any more, though its process may live on a little."""
+        return self.root / "released"
+
+    def holds(self) -> bool:
+        """Whether what its plan gives it is still its own."""
+        return self.alive() and not self.released_file.exists()
 
     def alive(self) -> bool:
         """Whether the `moor` process that carries this run still exists."""

@@ -162,7 +162,7 @@ class LocalBody:
         owners.release(self._run.info.token)
         # What this run held is free now: the time of the lock tells the others to look again.
         with suppress(OSError), exclusive(plan_lock()):
-            pass
+            self._run.released_file.touch()
 
     def bytes_by_node(self) -> dict[str, tuple[int, int]]:
         return self._nodes.bytes_by_node()

@@ -27,7 +27,7 @@ def held_by_others(me: str | None) -> NodeUse:
     """What the other live runs of this user hold of this machine."""
     resources, cpus, gpus, sharers = Resources(), frozenset[int](), frozenset[int](), 0
     for run in list_runs():
-        if run.info.id == me or not run.alive():
+        if run.info.id == me or not run.holds():
             continue
         for holding in read_holdings(run.plan_file):
             resources += holding.resources
