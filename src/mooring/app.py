@@ -128,7 +128,8 @@ def plan_queue(
         pool = job.spec.pool or queue.DEFAULT_POOL
         if pools and pool not in known:
             accepted = f"one of the cluster's pools: {', '.join(sorted(known))}"
-            raise BadInput.at(source, "spec.pool", repr(job.spec.pool), accepted)
+            found = repr(job.spec.pool) if job.spec.pool else "no pool"
+            raise BadInput.at(source, "spec.pool", found, accepted)
         gang = frameworks.expand(job, source)
         gangs.append(gang)
         queued.append(

@@ -33,10 +33,15 @@ def _changes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
         yield from _fewer(gang, role, fits)
         yield from _less_cpu(gang, role, fits)
         yield from _less_memory(gang, role, fits)
+        yield from _fewer_gpus(gang, role, fits)
     if any(member.pinning is Pinning.EXCLUSIVE for member in gang.members):
         shared = _each(gang, lambda member: replace(member, pinning=Pinning.SHARED))
         if fits(shared):
             yield "pinning: shared instead of exclusive"
+    elif all(member.resources.cpu_millis % 1000 == 0 for member in gang.members):
+        exclusive = _each(gang, lambda member: replace(member, pinning=Pinning.EXCLUSIVE))
+        if all(member.resources.cpu_millis for member in gang.members) and fits(exclusive):
+            yield "pinning: exclusive"
     strict = gang.preset in (Preset.ISOLATE, Preset.COLOCATE)
     if strict and fits(replace(gang, preset=Preset.SPREAD)):
         yield f"placement.preset: spread instead of {gang.preset.value}"
@@ -90,6 +95,17 @@ def _less_memory(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterato
     if best is not None:
         instead = f"{format_memory(best * _MEMORY_STEP_BYTES)} instead of {format_memory(asked)}"
         yield f"roles.{role}.resources.memory: {instead}"
+
+
+def _fewer_gpus(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    asked = max(m.resources.gpus for m in gang.members if m.id.role == role)
+
+    def ask(count: int) -> Gang:
+        return _of_role(gang, role, lambda r: Resources(r.cpu_millis, r.memory_bytes, count))
+
+    best = _largest(1, asked - 1, lambda count: fits(ask(count)))
+    if best is not None:
+        yield f"roles.{role}.resources.gpu: {best} instead of {asked}"
 
 
 def _tolerated(gang: Gang, snapshot: Snapshot, fits: Callable[[Gang], bool]) -> Iterator[str]:

@@ -47,6 +47,12 @@ def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision
     kinds = kinds_of(gang)
     recipe = recipe_for(gang, profile)
     best = _best_attempt(gang, recipe, layout, free, kinds)
+    if best.failed and profile.scores:
+        # Weights say which of the plans is liked; they must not cost a gang its only one.
+        unweighed = recipe_for(gang, replace(profile, scores=()))
+        other = _best_attempt(gang, unweighed, layout, free, kinds)
+        if not other.failed:
+            recipe, best = unweighed, other
     if not best.failed:
         recipe, best = _least_busy(gang, profile, free, kinds, recipe, best)
         return Decision(_plan(gang, best), kinds, recipe, best)

@@ -31,7 +31,7 @@ def where(command: Command) -> Command:
         "profile_name",
         metavar="P",
         default="default",
-        help="The rules and weights: a file, or default, packed or roomy.",
+        help="The rules and weights: a file, or default, packed, roomy or full.",
     )
     return options.where(cluster(profile(command)))
 

@@ -18,7 +18,9 @@ _MOST_NAMED = 4
 def plan_table(gang: Gang, plan: Plan) -> RenderableType:
     members = {member.id: member for member in gang.members}
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("member", "needs", "node", "CPUs", "cell", "GPUs", "other nodes"):
+    columns = ["member", "needs", "node", "CPUs", "cell", "GPUs"]
+    told = any(placement.verdicts for placement in plan.placements)
+    for name in [*columns, "other nodes"] if told else columns:
         table.add_column(name, no_wrap=name != "other nodes")
     for placement in plan.placements:
         slot = placement.slot
@@ -29,7 +31,7 @@ def plan_table(gang: Gang, plan: Plan) -> RenderableType:
             format_cpus(slot.cpus) + ("*" if slot.exclusive else ""),
             format_cpus(slot.cells) or "–",
             format_cpus(slot.gpus) or "–",
-            _losers(placement),
+            *([_losers(placement)] if told else []),
         )
     for member in plan.waiting:
         table.add_row(Text(member.name, style="bold"), str(members[member].resources), "waits")

@@ -154,8 +154,9 @@ def _stuck(figures: Figures) -> list[str]:
     stuck = figures.never_started
     if not stuck:
         return []
-    lines = [f"{len(stuck):,} jobs never got a place under {figures.profile}:"]
-    lines += [f"  {name}: {why}" for name, why in list(stuck.items())[:_MOST_SENTENCES]]
+    jobs = "1 job" if len(stuck) == 1 else f"{len(stuck):,} jobs"
+    lines = [f"{jobs} never got a place under {figures.profile}:"]
+    lines += [f"  {why}" for why in list(stuck.values())[:_MOST_SENTENCES]]
     if len(stuck) > _MOST_SENTENCES:
         lines.append(f"  and {len(stuck) - _MOST_SENTENCES:,} more")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from clusters import GIB, can_be_placed, members, node, objections
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from mooring.model.cluster import Node, NodeUse, Snapshot, Taint, Toleration
 from mooring.model.member import Gang, Member, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan, Refusal
 from mooring.model.resources import Resources
+
+pytestmark = pytest.mark.slow
 
 ROLES = ("ps", "worker", "chief")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, count
 
+import pytest
 from shelf import Shelf, admitted, cluster, pool, queued, run, start, yielding
 from tape import POOLS, Tape, traces
 
@@ -24,6 +25,8 @@ from mooring.brain.queue import (
 from mooring.brain.queue.order import standing
 from mooring.brain.queue.pools import Ledger
 from mooring.model.plan import Plan
+
+pytestmark = pytest.mark.slow
 
 
 def _check(state: QueueState, shelf: Shelf) -> None:

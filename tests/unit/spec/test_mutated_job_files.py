@@ -22,6 +22,8 @@ from sample_jobs import SHORTEST, full
 from mooring.model.errors import BadInput
 from mooring.spec import TrainingJob, load_job, parse_job
 
+pytestmark = pytest.mark.slow
+
 SLOWEST_S = 1.0
 FULL = full()
 FULL_TEXT = yaml.safe_dump(FULL, sort_keys=False)

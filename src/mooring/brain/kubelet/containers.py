@@ -46,6 +46,14 @@ class GpuPodProblem:
     repair_sentence: str
 
 
+def _why_not_whole(container: Container) -> str:
+    if not container.cpu_millis:
+        return "it asks for no CPU"
+    if container.cpu_millis % 1000:
+        return f"{format_cpu(container.cpu_millis)} CPU is not a whole number"
+    return "it does not hold its CPUs exclusively"
+
+
 def gpu_pod_problem(
     containers: Sequence[Container], policy: KubeletPolicy, threads_per_core: int = 1
 ) -> GpuPodProblem | None:
@@ -62,11 +70,7 @@ def gpu_pod_problem(
         problems.append("it is not Guaranteed (limits = requests in every container)")
     for container in containers:
         if container.gpus and not container.whole_cpus:
-            problems.append(
-                f"{format_cpu(container.cpu_millis)} CPU is not a whole number"
-                if container.cpu_millis
-                else "it asks for no CPU"
-            )
+            problems.append(_why_not_whole(container))
     if not problems:
         return None
     step = threads_per_core if policy.full_physical_cores_only else 1

@@ -1,4 +1,4 @@
-"""How full a node would be with the member on it: five ways to like that.
+"""How full a node would be with the member on it: four ways to like that.
 
 All go from 0 to 1. `least-requested` and `most-requested` are the mean of the free and used parts;
 `ratio` maps the used part of each resource through the profile's shape (points of utilisation in

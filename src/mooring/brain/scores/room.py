@@ -30,4 +30,5 @@ def room_left(want: Want, board: Board, rows: Rows) -> Values:
 
 @score_rule("tight")
 def tight(want: Want, board: Board, rows: Rows) -> Values:
+    """Little capacity left after taking the member, 0..1: the opposite of `room`."""
     return np.subtract(1.0, room_left(want, board, rows))
