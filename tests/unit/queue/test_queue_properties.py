@@ -302,7 +302,7 @@ def test_a_head_of_unknown_start_waits_for_no_newcomer(tape: Tape) -> None:
     """Nothing is known of the ends. Once all that ran before have ended the head runs."""
     shelf, state = tape.cluster()
     state = replace(state, pools=())
-    head = queued("head", *tape.size())
+    head = queued("head", *tape.size(), arrived_s=-200.0)
     if not isinstance(shelf.place(head.gang), Plan):
         return
     others = []

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mooring.brain.queue import elastic, preempt, sentences
+from mooring.brain.queue import elastic, preempt, repack, sentences
 from mooring.brain.queue.backfill import Reservation
 from mooring.brain.queue.order import Key, key
 from mooring.brain.queue.scene import Block, Cause, Change, Scene
@@ -29,7 +30,7 @@ from mooring.brain.queue.types import (
     Shrink,
     Wait,
 )
-from mooring.model.plan import Plan
+from mooring.model.plan import Placement, Plan, Slot
 
 
 def decide(
@@ -49,13 +50,15 @@ class _Round:
         self.waits: list[Wait] = []
         self.queues: dict[str, deque[tuple[Key, QueuedGang]]] = {}
         keyed = [(key(queued, state.policy), queued) for queued in state.waiting]
-        keyed.sort(key=lambda item: item[0])
+        # Of equal turn and arrival the small go first: more of them run.
+        keyed.sort(key=lambda item: (item[0][:2], self.scene.part(item[1]), item[0][2]))
         for item in keyed:
             self.queues.setdefault(self._queue_of(item[1]), deque()).append(item)
         #: By queue, those that could not start, in order.
         self.blocked: dict[str, list[Reservation]] = {}
         self.started: set[str] = set()
         self.searches: dict[str, int] = {}
+        self.repacks_left = state.policy.most_searches
 
     def _queue_of(self, queued: QueuedGang) -> str:
         """Where nothing is divided all pools are one."""
@@ -102,6 +105,8 @@ class _Round:
             return None
         if answer.cause in (Cause.NEVER, Cause.FIRM, Cause.HEAD):
             return answer
+        if answer.cause is Cause.PLACE and self._repack(queued):
+            return None
         name = self._queue_of(queued)
         if self.searches.get(name, 0) >= self.policy.most_searches or preempt.pointless(
             self.scene, queued
@@ -119,6 +124,54 @@ class _Round:
         self._make_way(queued, way.changes)
         self._admit(queued, way.plan, ())
         return None
+
+    def _repack(self, queued: QueuedGang) -> bool:
+        """Start it by placing those anew that start in this round, if that delays no head."""
+        admits = [each for each in self.decisions if isinstance(each, Admit)]
+        # Once somebody gives way the order of the decisions matters.
+        if not admits or len(admits) < len(self.decisions) or self.repacks_left <= 0:
+            return False
+        if len(admits) >= self.policy.most_repacked:
+            return False
+        scene = self.scene
+        gang, _ = queued.sized(queued.least)
+        unplaced = tuple(Placement(member.id, Slot("", ())) for member in gang.members)
+        newcomer = RunningGang(queued, Plan(queued.job, unplaced), self.now_s)
+        before = [scene.running[each.job] for each in admits]
+        after = repack.together(scene, [*before, newcomer])
+        if after is None or not self._exchange(before, after):
+            self.repacks_left -= 1
+            return False
+        plans = {each.job: each.plan for each in after}
+        self.decisions = [replace(each, plan=plans[each.job]) for each in admits]
+        scene.stop(queued.job)  # it is charged like everybody else
+        self._admit(queued, plans[queued.job], ())
+        return True
+
+    def _exchange(self, before: Sequence[RunningGang], after: Sequence[RunningGang]) -> bool:
+        """Put `after` in the place of `before`, unless a head would start later."""
+        scene = self.scene
+        heads = [head for name in self.blocked if (head := self._reservation(name)) is not None]
+        starts = [head.start_s for head in heads]
+        if None in starts:
+            return False
+        self._swap(before, after)
+        for head, start_s in zip(heads, starts, strict=True):
+            head.look(scene)
+            if head.hopeless or head.start_s is None or head.start_s > (start_s or 0.0):
+                head.hopeless = False
+                self._swap(after, before)
+                return False
+        return True
+
+    def _swap(self, before: Sequence[RunningGang], after: Sequence[RunningGang]) -> None:
+        for each in before:
+            self.scene.stop(each.job)
+        for each in after:
+            self.scene.start(each)
+        for heads in self.blocked.values():
+            for head in heads:
+                head.forget()
 
     def _plan(self, queued: QueuedGang, size: int) -> Plan | Block:
         _, ask = queued.sized(size)

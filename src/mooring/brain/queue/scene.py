@@ -163,6 +163,11 @@ class Scene:
                 for change in done:
                     self.start(change.before)
 
+    def part(self, queued: QueuedGang) -> float:
+        """The largest part of the cluster that it needs of anything."""
+        pairs = zip(queued.sized(queued.least)[1], self.ledger.capacity, strict=True)
+        return max((amount / whole for amount, whole in pairs if whole), default=0.0)
+
     def enough(self, ask: Amount) -> bool:
         """Do the sums allow for it? Where exactly is the planner's business."""
         free = self.free

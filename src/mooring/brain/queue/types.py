@@ -191,6 +191,8 @@ class QueuePolicy:
     """Sets of victims that are tried out for one gang."""
     most_searches: int = 8
     """Gangs of one pool for which victims are sought in vain in one round."""
+    most_repacked: int = 16
+    """Gangs of one round that are placed anew for the sake of one more."""
 
 
 @dataclass(frozen=True)
