@@ -139,6 +139,8 @@ def _pair(moor: Moor, seconds: float) -> Pair:
                 taken = _taken(watchers)
                 anew = _take_turns(lambda which: _only((bare, moored), which), seconds, _SETTLE_S)
                 _only((bare, moored), 1)
+                # The step in which the workers were last stopped must have ended.
+                time.sleep(_TURN_S)
                 same = _take_turns(lambda which: _hold(watchers, which == 0), seconds)
             finally:
                 _signal(moored, signal.SIGCONT)
