@@ -25,6 +25,7 @@ from mooring.spec.fields import (
     Whole,
     YesNo,
 )
+from mooring.spec.kubernetes import KubernetesSpec
 from mooring.spec.placement import PlacementSpec
 from mooring.spec.policies import FailurePolicy, StepMetrics, SuccessPolicy
 from mooring.spec.role import MOST_MEMBERS, Command, Role
@@ -170,6 +171,11 @@ class JobSpec(SpecModel):
         alias="stepMetrics",
         description="How a step of training is recognised.",
         examples=[{"source": "regex", "pattern": "step (?P<step>\\d+)"}],
+    )
+    kubernetes: KubernetesSpec = Field(
+        KubernetesSpec(),
+        description="How the members are made into pods; without effect on one machine.",
+        examples=[{"ttlAfterFinished": "24h"}],
     )
 
     @model_validator(mode="after")

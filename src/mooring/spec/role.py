@@ -10,6 +10,7 @@ from mooring.model.member import Restart
 from mooring.model.resources import Resources
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.fields import Cpus, EnvName, FilledText, Gpus, Label, Memory, Text, Whole
+from mooring.spec.kubernetes import PodSpec
 from mooring.spec.placement import TolerationSpec
 
 MOST_MEMBERS = 10_000
@@ -91,6 +92,11 @@ class Role(SpecModel):
         description="What the failure of a member of this role leads to: `never`, `member` or "
         "`gang`. Not given: `failurePolicy.restart`.",
         examples=["member"],
+    )
+    kubernetes: PodSpec = Field(
+        PodSpec(),
+        description="What the pods of this role have on Kubernetes, over `spec.kubernetes`.",
+        examples=[{"image": "registry.example/ps:1"}],
     )
 
     @model_validator(mode="after")
