@@ -43,8 +43,8 @@ def _numbers(capacity: int) -> Numbers:
 
 @dataclass
 class _Table:
-    """For one kind of want, by state: the state that it leads to, and the cells and the groups of
-    linked devices that it cuts from."""
+    """For one kind of want, by state: the state that it leads to, the cells that it cuts from, and
+    how far its devices are from being linked to each other."""
 
     after: Numbers = field(default_factory=lambda: _numbers(_FIRST_CAPACITY))
     cells: Numbers = field(default_factory=lambda: _numbers(_FIRST_CAPACITY))
@@ -134,12 +134,13 @@ class Pool:
                 own = self._cut(state, want)
                 hardware = self.topology(state)
                 table.cells[state] = REJECTED if own is None else hardware.cells_of(*own)
-                table.links[state] = 0 if own is None else hardware.links_of(own[1])
+                table.links[state] = 0 if own is None else _links(*hardware.links_of(own[1]))
             found = table.cells[states]
         return found
 
     def links(self, states: Numbers, want: Want) -> Numbers:
-        """How many groups of linked devices the member's own would come from."""
+        """In hundredths: the groups of linked devices that the member's own would come from, and
+        one for each switch, beyond the first."""
         self.cells(states, want)
         found: Numbers = self._table(want).links[states]
         return found
@@ -206,3 +207,7 @@ class Pool:
             table.after = np.concatenate([table.after, _numbers(more)])
             table.cells = np.concatenate([table.cells, _numbers(more)])
             table.links = np.concatenate([table.links, _numbers(more)])
+
+
+def _links(groups: int, switches: int) -> int:
+    return 100 * max(0, groups - 1) + min(99, max(0, switches - 1))

@@ -90,6 +90,8 @@ def _scores(gang: Gang, preferred: tuple[Rule, ...]) -> tuple[tuple[str, float],
         case Preset.ISOLATE | Preset.SPREAD:
             scores = even
     scores += (("taints", 100.0),)
+    if any(member.resources.gpus > 1 for member in gang.members):
+        scores += (("links", 40.0),)
     if any(member.wish.preferred for member in gang.members):
         scores += (("affinity", 50.0),)
     relations = {rule.relation for rule in preferred}

@@ -1,16 +1,22 @@
 """Which CPUs and devices of a node a member gets, on bit masks.
 
-The rules are those of `cpus` and `gpus`, where they are easiest to read; masks make the same
-choice about twenty times faster, and equal masks on equal hardware are the same question. Bit i
-stands for the i-th CPU (device) by its number.
+The rules for CPUs are those of `cpus`, where they are easiest to read; masks make the same choice
+about twenty times faster. Devices are few: `gpus` chooses them, and its answers are remembered,
+because equal masks on equal hardware are the same question. Bit i stands for the i-th CPU (device)
+by its number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+from mooring.brain import gpus as devices
 from mooring.brain.cpus import core_of
 from mooring.model.cluster import Cpu, Gpu
+
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
 
 #: Lists of numbers are remembered to be quick, not without end.
 _MOST_KEPT = 10_000
@@ -60,6 +66,7 @@ class Topology:
         self._core_size = sizes.pop() if len(sizes) == 1 else 0
         self._cpu_ids: dict[int, tuple[int, ...]] = {}
         self._cell_ids: dict[int, tuple[int, ...]] = {}
+        self._devices: dict[tuple[int, int, tuple[int, ...]], int] = {}
 
     def cpu_mask(self, ids: frozenset[int] | tuple[int, ...]) -> int:
         return _mask(self.cpu_bit, ids)
@@ -91,39 +98,32 @@ class Topology:
         keys.update(key for key, mask in self._gpu_cells if mask & gpus)
         return len(keys)
 
-    def links_of(self, gpus: int) -> int:
-        """How many groups of devices with fast links between them these come from."""
-        return len({gpu.link_group for i, gpu in enumerate(self.gpus) if gpus >> i & 1})
+    def links_of(self, gpus: int) -> tuple[int, int]:
+        """How many groups of devices with fast links between them, and how many switches."""
+        return devices.links([gpu for i, gpu in enumerate(self.gpus) if gpus >> i & 1])
 
     def cut(self, cpus: int, gpus: int, whole_cpus: int, count: int) -> tuple[int, int]:
         """Of these free ones, the CPUs and devices that such a member gets; there are enough."""
-        devices = self._choose_gpus(cpus, gpus, whole_cpus, count) if count else 0
+        own = self._choose_gpus(cpus, gpus, whole_cpus, count) if count else 0
         if not whole_cpus:
-            return 0, devices
-        near = {key for key, mask in self._gpu_cells if mask & devices}
-        return self._choose_cpus(cpus, whole_cpus, near), devices
+            return 0, own
+        near = {key for key, mask in self._gpu_cells if mask & own}
+        return self._choose_cpus(cpus, whole_cpus, near), own
 
     def _choose_gpus(self, cpus: int, gpus: int, whole_cpus: int, count: int) -> int:
-        free = {key: mask & gpus for key, mask in self._gpu_cells if mask & gpus}
-        free_cpus = {cell.key: (cell.mask & cpus).bit_count() for cell in self._cells}
-        taken = 0
-        while count:
-            fitting = [key for key, mask in free.items() if mask.bit_count() >= count]
-            if fitting:
-                best = min(
-                    fitting,
-                    key=lambda key: (
-                        free_cpus.get(key, 0) < whole_cpus,
-                        free[key].bit_count(),
-                        key,
-                    ),
-                )
-                return taken | _lowest(free[best], count)
-            best = max(free, key=lambda key: (free[key].bit_count(), -key))
-            mask = free.pop(best)
-            taken |= mask
-            count -= mask.bit_count()
-        return taken
+        # Beyond what the member asks for, it does not matter how many CPUs a cell has free.
+        room = {
+            cell.key: min(whole_cpus, (cell.mask & cpus).bit_count()) if whole_cpus else 0
+            for cell in self._cells
+        }
+        question = (gpus, count, tuple(room.values()))
+        known = self._devices.get(question)
+        if known is None:
+            free = [gpu for i, gpu in enumerate(self.gpus) if gpus >> i & 1]
+            chosen = devices.choose(free, count, room, whole_cpus)
+            known = self.gpu_mask(tuple(gpu.index for gpu in chosen))
+            _keep(self._devices, question, known)
+        return known
 
     def _choose_cpus(self, free: int, count: int, near: set[int]) -> int:
         left = {cell.key: (cell.mask & free, cell) for cell in self._cells if cell.mask & free}
@@ -235,10 +235,10 @@ class Topology:
         return taken
 
 
-def _keep(kept: dict[int, tuple[int, ...]], mask: int, found: tuple[int, ...]) -> None:
+def _keep(kept: dict[Key, Kept], key: Key, found: Kept) -> None:
     if len(kept) >= _MOST_KEPT:
         kept.clear()
-    kept[mask] = found
+    kept[key] = found
 
 
 def _lowest(mask: int, count: int) -> int:

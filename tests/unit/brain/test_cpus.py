@@ -1,12 +1,12 @@
-"""Which CPUs and devices are chosen; the arithmetic of each case is beside it."""
+"""Which CPUs are chosen; the arithmetic of each case is beside it."""
 
 from __future__ import annotations
 
 import pytest
 from clusters import cpu_list
 
-from mooring.brain import cpus, gpus
-from mooring.model.cluster import Cpu, Gpu
+from mooring.brain import cpus
+from mooring.model.cluster import Cpu
 
 # Two cells of 8 CPUs, 2 siblings a core, 2 L3 groups a cell:
 #   cell 0: L3 0 = 0-3 (cores 0-1 | 2-3), L3 1 = 4-7;  cell 1: L3 2 = 8-11, L3 3 = 12-15
@@ -69,30 +69,6 @@ def test_cpus_near_a_device_win_over_the_best_fit() -> None:
 def test_more_cpus_than_free_is_a_defect_of_the_caller() -> None:
     with pytest.raises(ValueError, match="3 CPUs wanted, 2 free"):
         cpus.choose(FOUR_CELLS[:2], 3, cpus.core_sizes(FOUR_CELLS))
-
-
-@pytest.mark.parametrize(
-    ("cells", "count", "free_cpus", "whole_cpus", "expected"),
-    [
-        # devices 0,1 in cell 0 and 2,3 in cell 1
-        pytest.param((0, 0, 1, 1), 1, {0: 8, 1: 8}, 4, (0,), id="first"),
-        pytest.param((0, 0, 1, 1), 2, {0: 8, 1: 8}, 4, (0, 1), id="one cell"),
-        pytest.param((0, 0, 1, 1), 2, {0: 2, 1: 8}, 4, (2, 3), id="where the CPUs fit"),
-        # cell 0 has three, cell 1 one: one device from cell 1 keeps the three together
-        pytest.param((0, 0, 0, 1), 1, {0: 8, 1: 8}, 4, (3,), id="best fit"),
-        pytest.param((0, 0, 0, 1), 4, {0: 8, 1: 8}, 4, (0, 1, 2, 3), id="all"),
-    ],
-)
-def test_chosen_devices(
-    cells: tuple[int, ...],
-    count: int,
-    free_cpus: dict[int, int],
-    whole_cpus: int,
-    expected: tuple[int, ...],
-) -> None:
-    free = [Gpu(index, cell) for index, cell in enumerate(cells)]
-    chosen = gpus.choose(free, count, free_cpus, whole_cpus)
-    assert tuple(gpu.index for gpu in chosen) == expected
 
 
 def _ids(text: str) -> set[int]:

@@ -179,6 +179,14 @@ def test_what_a_kubelet_can_never_do(
     assert said in refused
 
 
+def test_the_advice_counts_whole_cores_of_the_node() -> None:
+    # 3 CPUs are 2 cores of 2 threads: 4 CPUs
+    policy = KubeletPolicy(CpuManager.STATIC, full_physical_cores_only=True)
+    machine = node("n0", 8, smt=2, gpus=1, kubelet=policy)
+    ((refused,),) = reasons((machine,), cpu=3, gpus=1)
+    assert "ask for 4 whole CPUs" in refused
+
+
 # -- scores
 
 ONE = Resources(4000, 16 * GIB)
@@ -242,7 +250,7 @@ def test_linked_devices_are_liked_together() -> None:
         node("n1", gpus=(Gpu(0, 0, link_group=1), Gpu(1, 0, link_group=1))),
     )
     found = scores(Profile("test", scores=(("links", 10.0),)), cluster, gpus=2)
-    assert [each["links"] for each in found] == [-10.0, 0.0]
+    assert [each["links"] for each in found] == [-50.0, 0.0]  # the preset weighs 40
 
 
 # -- all of them

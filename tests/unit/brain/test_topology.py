@@ -33,7 +33,13 @@ def machines(draw: st.DrawFn) -> tuple[Cpu, ...]:
 def test_masks_choose_the_same(machine: tuple[Cpu, ...], data: st.DataObject) -> None:
     cells = sorted({cpu.cell for cpu in machine})
     devices = tuple(
-        Gpu(i, data.draw(st.sampled_from(cells))) for i in range(data.draw(st.integers(0, 5)))
+        Gpu(
+            i,
+            data.draw(st.sampled_from(cells)),
+            switch=data.draw(st.integers(0, 1)),
+            link_group=data.draw(st.integers(0, 2)),
+        )
+        for i in range(data.draw(st.integers(0, 5)))
     )
     free = [cpu for cpu in machine if data.draw(st.integers(0, 3))]
     free_devices = [gpu for gpu in devices if data.draw(st.integers(0, 3))]

@@ -49,7 +49,9 @@ def test_pods_that_would_lose_them_are_repaired(
     assert said in problem.sentence
     assert "Failed to initialize NVML: Unknown Error" in problem.sentence
     assert list(problem.repair) == repaired
-    assert "whole CPUs" in problem.repair_sentence
+    asked = [container.whole_cpus for container in repaired if container.gpus]
+    cpus = "1 whole CPU," if asked == [1] else f"{asked[0]} whole CPUs,"
+    assert cpus in problem.repair_sentence
     assert gpu_pod_problem(problem.repair, static()) is None
 
 
@@ -101,6 +103,17 @@ def test_a_rejection_says_what_is_missing(
     result = admit(DUAL, free, cpus("0-3"), containers, policy)
     assert isinstance(result, Rejection)
     assert result.sentence == sentence
+
+
+def test_one_of_a_thing_is_not_said_as_many() -> None:
+    # 6 of 8 CPUs of cell 0 are free, and of the devices of each cell one
+    free = frozenset(cpu.id for cpu in DUAL.cpus) - cpus("0,8")
+    result = admit(DUAL, free, cpus("1,2"), [want(4, 2)], static("single-numa-node"))
+    assert isinstance(result, Rejection)
+    assert result.sentence == (
+        "no room for 4 CPUs and 2 GPUs together in one NUMA cell: cell 0 has 6 CPUs and 1 GPU, "
+        "cell 1 has 8 CPUs and 1 GPU free"
+    )
 
 
 def test_the_shared_pool_keeps_the_reserved_cpus() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.brain.board import Board
-from mooring.brain.kubelet import Container, Rejection, gpu_pod_problem
+from mooring.brain.kubelet import Container, Rejection, gpu_pod_problem, threads_per_core
 from mooring.brain.layout import Rows
 from mooring.brain.pool import REJECTED
 from mooring.brain.registry import Objections, add_filter
@@ -35,10 +35,11 @@ def kubelet(want: Want, board: Board, rows: Rows) -> Objections:
 
 
 def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
-    policy = board.layout.nodes[index].kubelet
+    node = board.layout.nodes[index]
+    policy = node.kubelet
     if policy is None or not want.cuts:
         return ()
-    unfit = _cannot(want, policy)
+    unfit = _cannot(want, policy, threads_per_core(node))
     if unfit:
         return (f"{NOT_ADMITTED} ({unfit})",)
     answer = board.layout.pool.admission(int(board.free.state[index]), want)
@@ -47,15 +48,18 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
     return ()
 
 
-def _cannot(want: Want, policy: KubeletPolicy | None) -> str:
-    """What this policy can never do for such a member, whatever is free."""
+def _cannot(want: Want, policy: KubeletPolicy | None, threads: int = 1) -> str:
+    """What this policy can never do for such a member, whatever is free.
+
+    The threads of a core only matter to the advice, not to whether there is a problem.
+    """
     if policy is None:
         return ""
     if want.exclusive and policy.cpu_manager is not CpuManager.STATIC:
         return "its CPU manager gives nobody CPUs of their own"
     container = Container(want.cpu_millis, want.whole_cpus, want.gpus, want.exclusive)
-    problem = gpu_pod_problem((container,), policy)
-    return problem.sentence if problem else ""
+    problem = gpu_pod_problem((container,), policy, threads)
+    return f"{problem.sentence}; {problem.repair_sentence}" if problem else ""
 
 
 add_filter("kubelet", kubelet, why)

@@ -189,7 +189,9 @@ class _Pod:
         )
         has = ", ".join(
             f"cell {cell} has "
-            + " and ".join([f"{free_cpus} CPUs"] * bool(cpus) + [f"{free_gpus} GPUs"] * bool(gpus))
+            + " and ".join(
+                [_many(free_cpus, "CPU")] * bool(cpus) + [_many(free_gpus, "GPU")] * bool(gpus)
+            )
             for cell, free_cpus, free_gpus in free
         )
         where = (

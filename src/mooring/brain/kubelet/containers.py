@@ -75,12 +75,13 @@ def gpu_pod_problem(
         return None
     step = threads_per_core if policy.full_physical_cores_only else 1
     repair = tuple(_repaired(container, step) for container in containers)
-    wanted = " and ".join(str(c.whole_cpus) for c in repair if c.gpus)
+    wanted = [c.whole_cpus for c in repair if c.gpus]
+    cpus = "CPU" if wanted == [1] else "CPUs"
     return GpuPodProblem(
         "on a node with the static CPU policy this pod would lose its GPUs ('Failed to initialize "
         f"NVML: Unknown Error'): {', '.join(dict.fromkeys(problems))}",
         repair,
-        f"ask for {wanted} whole CPUs, with limits equal to requests",
+        f"ask for {' and '.join(map(str, wanted))} whole {cpus}, with limits equal to requests",
     )
 
 

@@ -1,8 +1,9 @@
-"""Minus the groups of linked devices (NVLink) beyond the first that its devices would come from."""
+"""Minus the groups of linked devices (NVLink) beyond the first that its devices would come from.
+
+A switch beyond the first counts as a hundredth: it decides between nodes that are otherwise equal.
+"""
 
 from __future__ import annotations
-
-import numpy as np
 
 from mooring.brain.board import Board
 from mooring.brain.layout import Rows, Values
@@ -14,5 +15,5 @@ from mooring.brain.want import Want
 def links(want: Want, board: Board, rows: Rows) -> Values | float:
     if want.gpus < 2:
         return 0.0
-    groups = board.layout.pool.links(board.free.state[rows], want)
-    return np.subtract(1.0, groups, dtype=np.float64)
+    lost: Values = board.layout.pool.links(board.free.state[rows], want) / -100.0
+    return lost
