@@ -54,6 +54,7 @@ class Board:
         self._fixed_key = tuple(rule.name for rule in self._fixed_filters)
         self._roles: dict[str, Numbers] = {}
         self._ports: dict[int, Mask] = {}
+        self._extended: dict[str, Amounts] = {}
         self._once: dict[str, Values] | None = None
 
     # -- what rules ask
@@ -86,6 +87,15 @@ class Board:
     def ports_in_use(self, index: int) -> frozenset[int]:
         return frozenset(port for port, used in self._ports.items() if used[index])
 
+    def extended(self, name: str) -> Amounts:
+        """What is left of an extended resource."""
+        found = self._extended.get(name)
+        if found is None:
+            known = self.free.extended.get(name)
+            found = np.zeros(len(self.layout), np.int64) if known is None else known.copy()
+            self._extended[name] = found
+        return found
+
     def free_cpus(self, rows: Rows) -> Numbers:
         """CPUs that nobody holds exclusively."""
         found: Numbers = self.layout.pool.free_cpus[self.free.state[rows]]
@@ -116,6 +126,8 @@ class Board:
             counts.append(free.memory_bytes[rows] // want.memory_bytes)
         if want.gpus:
             counts.append(free.gpus[rows] // want.gpus)
+        for name, asked in want.asked.extended:
+            counts.append(self.extended(name)[rows] // asked)
         for port in want.ports:
             counts.append((~self.port(port)[rows]).astype(np.int64))
         if not counts:
@@ -225,6 +237,8 @@ class Board:
         if not want.exclusive:
             free.shared_millis[rows] += count * np.int64(want.cpu_millis)
             free.sharers[rows] += count
+        for name, asked in want.asked.extended:
+            self.extended(name)[rows] -= count * np.int64(asked)
         for port in want.ports:
             self.port(port)[rows] = np.asarray(count) > 0
 

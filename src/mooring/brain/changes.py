@@ -10,7 +10,7 @@ from mooring.brain.state import ClusterState
 from mooring.model.cluster import Snapshot, Toleration
 from mooring.model.member import Gang, Member, Pinning, Preset
 from mooring.model.plan import Plan
-from mooring.model.resources import Resources, format_cpu, format_memory
+from mooring.model.resources import Resources, counts, format_cpu, format_memory
 
 #: Amounts are sought in these steps: fine enough to be advice, few enough to be quick.
 _CPU_STEP_MILLIS = 100
@@ -34,6 +34,7 @@ def _changes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
         yield from _less_cpu(gang, role, fits)
         yield from _less_memory(gang, role, fits)
         yield from _fewer_gpus(gang, role, fits)
+        yield from _less_extended(gang, role, fits)
     if any(member.pinning is Pinning.EXCLUSIVE for member in gang.members):
         shared = _each(gang, lambda member: replace(member, pinning=Pinning.SHARED))
         if fits(shared):
@@ -75,7 +76,7 @@ def _less_cpu(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[s
     step = 1000 if exclusive else _CPU_STEP_MILLIS
 
     def ask(steps: int) -> Gang:
-        return _of_role(gang, role, lambda r: Resources(steps * step, r.memory_bytes, r.gpus))
+        return _of_role(gang, role, lambda r: replace(r, cpu_millis=steps * step))
 
     best = _largest(1, (asked - 1) // step, lambda steps: fits(ask(steps)))
     if best is not None:
@@ -87,9 +88,7 @@ def _less_memory(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterato
     asked = max(m.resources.memory_bytes for m in gang.members if m.id.role == role)
 
     def ask(steps: int) -> Gang:
-        return _of_role(
-            gang, role, lambda r: Resources(r.cpu_millis, steps * _MEMORY_STEP_BYTES, r.gpus)
-        )
+        return _of_role(gang, role, lambda r: replace(r, memory_bytes=steps * _MEMORY_STEP_BYTES))
 
     best = _largest(1, (asked - 1) // _MEMORY_STEP_BYTES, lambda steps: fits(ask(steps)))
     if best is not None:
@@ -101,11 +100,25 @@ def _fewer_gpus(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator
     asked = max(m.resources.gpus for m in gang.members if m.id.role == role)
 
     def ask(count: int) -> Gang:
-        return _of_role(gang, role, lambda r: Resources(r.cpu_millis, r.memory_bytes, count))
+        return _of_role(gang, role, lambda r: replace(r, gpus=count))
 
     best = _largest(1, asked - 1, lambda count: fits(ask(count)))
     if best is not None:
         yield f"roles.{role}.resources.gpu: {best} instead of {asked}"
+
+
+def _less_extended(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    asked = next(m.resources for m in gang.members if m.id.role == role)
+    for name, most in asked.extended:
+
+        def ask(count: int, name: str = name) -> Gang:
+            return _of_role(
+                gang, role, lambda r: replace(r, extended=counts({**dict(r.extended), name: count}))
+            )
+
+        best = _largest(1, most - 1, lambda count, ask=ask: fits(ask(count)))  # type: ignore[misc]
+        if best is not None:
+            yield f"roles.{role}.resources.{name}: {best} instead of {most}"
 
 
 def _tolerated(gang: Gang, snapshot: Snapshot, fits: Callable[[Gang], bool]) -> Iterator[str]:

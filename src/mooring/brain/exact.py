@@ -112,6 +112,9 @@ def _states(board: Board) -> tuple[Hashable, ...]:
         board.layout.pool.free_cpus[free.state].tolist(),
         free.shared_millis.tolist(),
         free.sharers.tolist(),
+        zip(*(board.extended(name).tolist() for name in board.layout.extended), strict=True)
+        if board.layout.extended
+        else [()] * len(board.layout),
         [board.ports_in_use(index) for index in range(len(board.layout))],
         zip(*(board.role(role).tolist() for role in board.sizes), strict=True),
     )

@@ -196,14 +196,12 @@ def _arguments(given: Mapping[str, object], path: str, source: str) -> tuple[Sha
         (_ours(_name(entry, at, source)), _weight(entry, at, source))
         for at, entry in _entries(given, "resources", source, path)
     )
-    known = tuple(one for one in shares if one[0])
-    return tuple(sorted(shape)) or LOWEST_RATIO, known or Profile("").ratio_of
+    return tuple(sorted(shape)) or LOWEST_RATIO, shares or Profile("").ratio_of
 
 
 def _ours(resource: str) -> str:
-    if resource in ("cpu", "memory"):
-        return resource
-    return "gpu" if resource == _GPU else ""
+    """Extended resources have the same names on both sides."""
+    return "gpu" if resource == _GPU else resource
 
 
 def _resources(shares: Shares) -> list[dict[str, object]]:

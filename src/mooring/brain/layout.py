@@ -36,6 +36,8 @@ class Layout:
         self.cpu_millis = _amounts([node.cpu_millis for node in nodes])
         self.memory_bytes = _amounts([node.memory_bytes for node in nodes])
         self.gpus = _amounts([sum(gpu.healthy for gpu in node.gpus) for node in nodes])
+        #: Extended resources that any node has, by name.
+        self.extended = _extended([dict(node.extended) for node in nodes])
         self.nic_speed = _relative([node.nic_mbps or 0 for node in nodes])
         #: Which nodes have a kubelet whose decisions are known; None if none has.
         kubelets = np.array([node.kubelet is not None for node in nodes], dtype=bool)
@@ -95,7 +97,7 @@ class Layout:
             self.policy_class,
             self.nic_speed,
         )
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in (*arrays, *self.extended.values()))
 
 
 @dataclass
@@ -113,13 +115,17 @@ class Free:
     state: Numbers
     ports: dict[int, set[int]]
     """Port -> the nodes where it is in use."""
+    extended: dict[str, Amounts]
+    """What is left of each extended resource that any node has."""
 
     def copy(self) -> Free:
         ports = {port: set(nodes) for port, nodes in self.ports.items()}
-        return self.over(ports)
+        twin = self.over(ports)
+        twin.extended = {name: amounts.copy() for name, amounts in self.extended.items()}
+        return twin
 
     def over(self, ports: dict[int, set[int]]) -> Free:
-        """A copy with these ports."""
+        """A copy with these ports, which shares what few members ask for."""
         return Free(
             self.cpu_millis.copy(),
             self.memory_bytes.copy(),
@@ -128,12 +134,14 @@ class Free:
             self.sharers.copy(),
             self.state.copy(),
             ports,
+            self.extended,
         )
 
     @property
     def nbytes(self) -> int:
         arrays = (self.cpu_millis, self.memory_bytes, self.gpus, self.shared_millis, self.sharers)
-        return sum(array.nbytes for array in arrays) + self.state.nbytes
+        more = self.extended.values()
+        return sum(array.nbytes for array in (*arrays, *more)) + self.state.nbytes
 
     def ports_of(self, index: int) -> frozenset[int]:
         return frozenset(port for port, nodes in self.ports.items() if index in nodes)
@@ -167,6 +175,10 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
         np.maximum(_amounts([use.sharers for use in uses]), shared > 0),
         np.array(states, dtype=np.int32),
         ports,
+        {
+            name: has - _amounts([use.resources.count(name) for use in uses])
+            for name, has in layout.extended.items()
+        },
     )
 
 
@@ -181,12 +193,21 @@ def use_of(layout: Layout, free: Free, index: int) -> NodeUse:
             node.cpu_millis - int(free.cpu_millis[index]),
             node.memory_bytes - int(free.memory_bytes[index]),
             len(node.gpus) - int(free.gpus[index]),
+            extended=tuple(
+                (name, node.capacity.count(name) - int(left[index]))
+                for name, left in free.extended.items()
+            ),
         ),
         frozenset(hardware.cpu_ids(hardware.all_cpus & ~cpus)),
         frozenset(hardware.gpu_ids(hardware.all_gpus & ~gpus)),
         free.ports_of(index),
         int(free.sharers[index]),
     )
+
+
+def _extended(nodes: list[dict[str, int]]) -> dict[str, Amounts]:
+    names = sorted({name for has in nodes for name in has})
+    return {name: _amounts([has.get(name, 0) for has in nodes]) for name in names}
 
 
 def _amounts(values: list[int]) -> Amounts:

@@ -91,7 +91,12 @@ def _ratio(
     if not isinstance(found, Mapping):
         raise BadInput.at(source, "ratio", _kind(found), "shape and resources")
     _known(source, "ratio", found, ("shape", "resources"))
-    resources = _weights(source, "ratio.resources", found.get("resources"), RESOURCES)
+    wanted = found.get("resources")
+    # Extended resources are called whatever their nodes call them.
+    others = (
+        tuple(name for name in wanted if "/" in str(name)) if isinstance(wanted, Mapping) else ()
+    )
+    resources = _weights(source, "ratio.resources", wanted, (*RESOURCES, *others))
     points = found.get("shape", LOWEST_RATIO)
     accepted = "a list of [utilisation, score], utilisation growing"
     if not isinstance(points, Sequence) or isinstance(points, str) or not points:

@@ -116,6 +116,7 @@ class ClusterState:
             max(0, int(free.cpu_millis[index])),
             max(0, int(free.memory_bytes[index])),
             max(0, int(free.gpus[index])),
+            extended=tuple((name, max(0, int(has[index]))) for name, has in free.extended.items()),
         )
 
     def use(self, node: str) -> NodeUse:
@@ -160,7 +161,10 @@ class ClusterState:
                 (mine.sharers, theirs.sharers),
                 (mine.state, theirs.state),
             )
-        ) and _used(mine) == _used(theirs)
+        ) and (
+            _used(mine) == _used(theirs)
+            and all(np.array_equal(mine.extended[n], theirs.extended[n]) for n in mine.extended)
+        )
 
     def _in_use(self, index: int) -> bool:
         return use_of(self._layout, self._free, index) != _UNUSED
@@ -187,6 +191,10 @@ class ClusterState:
             and (not want.gpus or want.gpus <= free.gpus[index])
             and left >= max(-(-shared // 1000), 1 if sharers else 0)
             and not any(index in free.ports.get(port, ()) for port in want.ports)
+            and all(
+                name in free.extended and asked <= free.extended[name][index]
+                for name, asked in want.asked.extended
+            )
         )
 
     def _own(self, slot: Slot, state: int) -> tuple[int, int]:
@@ -217,6 +225,8 @@ class ClusterState:
         free.cpu_millis[index] -= sign * want.cpu_millis
         free.memory_bytes[index] -= sign * want.memory_bytes
         free.gpus[index] -= sign * want.gpus
+        for name, asked in want.asked.extended:
+            free.extended[name][index] -= sign * asked
         if not want.exclusive:
             free.shared_millis[index] += sign * want.cpu_millis
             free.sharers[index] += sign

@@ -109,6 +109,11 @@ def _size(board: Board, want: Want) -> float:
         (want.cpu_millis, layout.cpu_millis),
         (want.memory_bytes, layout.memory_bytes),
         (want.gpus, layout.gpus),
+        *(
+            (asked, layout.extended[name])
+            for name, asked in want.asked.extended
+            if name in layout.extended
+        ),
     )
     return max(_part(asked, int(has.max(initial=0))) for asked, has in amounts)
 
@@ -205,6 +210,11 @@ def cannot_fit(board: Board, kinds: Kinds) -> bool:
         sum(want.cpu_millis * size for want, size in groups) > _total(free.cpu_millis)
         or sum(want.memory_bytes * size for want, size in groups) > _total(free.memory_bytes)
         or sum(want.gpus * size for want, size in groups) > _total(free.gpus)
+        or any(
+            sum(want.asked.count(name) * size for want, size in groups)
+            > _total(board.extended(name))
+            for name in {name for want, _ in groups for name, _ in want.asked.extended}
+        )
     )
 
 

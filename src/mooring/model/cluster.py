@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from mooring.model.resources import Resources
+from mooring.model.resources import Counts, Resources
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Node:
 
     `cpu_millis` may be less than the CPUs listed: virtual nodes on few CPUs share them, and a
     node may keep some in reserve. `address` is where members on it can be reached, when known.
-    `kubelet` is None where no kubelet has a say.
+    `kubelet` is None where no kubelet has a say. `extended` are the other resources that it has.
     """
 
     name: str
@@ -129,10 +129,11 @@ class Node:
     taints: tuple[Taint, ...] = ()
     address: str = ""
     kubelet: KubeletPolicy | None = None
+    extended: Counts = ()
 
     @property
     def capacity(self) -> Resources:
-        return Resources(self.cpu_millis, self.memory_bytes, len(self.gpus))
+        return Resources(self.cpu_millis, self.memory_bytes, len(self.gpus), extended=self.extended)
 
     @property
     def cells(self) -> tuple[int, ...]:

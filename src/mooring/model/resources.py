@@ -7,7 +7,8 @@ to a cluster unchanged. CPU is kept in thousandths, memory in bytes: integers ad
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 _QUANTITY = re.compile(
@@ -67,6 +68,25 @@ def format_memory(memory_bytes: int) -> str:
     return str(memory_bytes)
 
 
+#: Names with whole numbers, in the order of the names.
+Counts = tuple[tuple[str, int], ...]
+
+
+def counts(amounts: Mapping[str, int] | Iterable[tuple[str, int]]) -> Counts:
+    """In the order of the names and without zeros, so that equal amounts are equal."""
+    pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
+    return tuple(sorted((name, count) for name, count in pairs if count))
+
+
+def _combined(some: Counts, others: Counts, sign: int) -> Counts:
+    if not some and not others:
+        return ()
+    total = dict(some)
+    for name, count in others:
+        total[name] = total.get(name, 0) + sign * count
+    return counts(total)
+
+
 @dataclass(frozen=True)
 class Resources:
     """What one member asks for, or what a node has: exact integers, never negative."""
@@ -74,16 +94,27 @@ class Resources:
     cpu_millis: int = 0
     memory_bytes: int = 0
     gpus: int = 0
+    extended: Counts = field(default=(), kw_only=True)
+    """Other resources that are counted whole (`example.com/fpga`), by name, none of them 0."""
 
     def __post_init__(self) -> None:
-        if min(self.cpu_millis, self.memory_bytes, self.gpus) < 0:
+        if self.extended:
+            object.__setattr__(self, "extended", counts(self.extended))
+        if min(self.cpu_millis, self.memory_bytes, self.gpus) < 0 or any(
+            count < 0 for _, count in self.extended
+        ):
             raise ValueError(f"resources cannot be negative: {self}")
+
+    def count(self, name: str) -> int:
+        """How many of an extended resource."""
+        return next((count for known, count in self.extended if known == name), 0)
 
     def __add__(self, other: Resources) -> Resources:
         return Resources(
             self.cpu_millis + other.cpu_millis,
             self.memory_bytes + other.memory_bytes,
             self.gpus + other.gpus,
+            extended=_combined(self.extended, other.extended, 1),
         )
 
     def __sub__(self, other: Resources) -> Resources:
@@ -91,6 +122,7 @@ class Resources:
             self.cpu_millis - other.cpu_millis,
             self.memory_bytes - other.memory_bytes,
             self.gpus - other.gpus,
+            extended=_combined(self.extended, other.extended, -1),
         )
 
     def fits_in(self, room: Resources) -> bool:
@@ -98,6 +130,7 @@ class Resources:
             self.cpu_millis <= room.cpu_millis
             and self.memory_bytes <= room.memory_bytes
             and self.gpus <= room.gpus
+            and all(count <= room.count(name) for name, count in self.extended)
         )
 
     def __str__(self) -> str:
@@ -108,4 +141,5 @@ class Resources:
             parts.append(format_memory(self.memory_bytes))
         if self.gpus:
             parts.append(f"{self.gpus} gpu")
+        parts += [f"{count} {name}" for name, count in self.extended]
         return ", ".join(parts) or "nothing"

@@ -12,7 +12,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from mooring.model.cluster import Cpu, Node, Taint, TopologyManager
+from mooring.model.resources import counts
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
+from mooring.spec.extended import Extended, extended_field
 from mooring.spec.fields import FilledText, Label, Memory, Text, Whole
 from mooring.spec.gpus import GpuSpec
 from mooring.spec.kubelet import KubeletSpec, parse_cpu_list
@@ -83,6 +85,7 @@ class NodeGroup(SpecModel):
     gpus: GpuSpec | None = Field(
         None, description="The node's GPUs. Not given: none.", examples=[{"perCell": 4}]
     )
+    extended: Extended = extended_field("a node")
     nic_mbps: Annotated[Whole, Field(ge=1, le=10_000_000)] | None = Field(
         None,
         alias="nicMbps",
@@ -209,6 +212,7 @@ class NodeGroup(SpecModel):
         gpus = self.gpus.to_model(self.cells) if self.gpus is not None else ()
         taints = tuple(taint.to_model() for taint in self.taints)
         kubelet = self.kubelet.to_model() if self.kubelet is not None else None
+        extended = counts(self.extended)
         kept = len(kubelet.reserved_cpus) if kubelet is not None else 0
         return tuple(
             Node(
@@ -221,6 +225,7 @@ class NodeGroup(SpecModel):
                 self.labels,
                 taints,
                 kubelet=kubelet,
+                extended=extended,
             )
             for name in self.names
         )

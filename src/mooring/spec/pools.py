@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from mooring.model.resources import Resources
-from mooring.spec.base import SpecModel
+from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.fields import Label, Number, Whole
 from mooring.spec.role import ResourceSpec
 
@@ -31,6 +31,18 @@ class PoolEntry(SpecModel):
         description="Its part of what is left over, beside the weights of the other pools.",
         examples=[2],
     )
+
+    @model_validator(mode="after")
+    def _divisible(self) -> Self:
+        """The queue adds up CPUs, memory and GPUs for each pool, and nothing else."""
+        found = [
+            Rejection(describe(name), "cpu, memory or gpu: pools divide no others", (key, name))
+            for key, amount in (("guaranteed", self.guaranteed), ("cap", self.cap))
+            for name in (amount.extended if amount is not None else ())
+        ]
+        if found:
+            raise rejected(found)
+        return self
 
     def amounts(self) -> tuple[Resources, Resources | None]:
         """(guaranteed, cap)"""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from mooring.model.member import Restart
-from mooring.model.resources import Resources
+from mooring.model.resources import Resources, counts
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
+from mooring.spec.extended import BESIDE, Extended, extended_field, gathered
 from mooring.spec.fields import Cpus, EnvName, FilledText, Gpus, Label, Memory, Text, Whole
 from mooring.spec.kubernetes import PodSpec
 from mooring.spec.placement import TolerationSpec
@@ -21,6 +22,8 @@ Command = Annotated[tuple[Text, ...], Field(min_length=1)]
 
 class ResourceSpec(SpecModel):
     """What one member asks for. Quantities are written as in Kubernetes."""
+
+    model_config = ConfigDict(json_schema_extra=BESIDE)
 
     cpu: Cpus | None = Field(
         None,
@@ -36,9 +39,22 @@ class ResourceSpec(SpecModel):
     gpu: Gpus | None = Field(
         None, description="Whole GPUs of one member. Not given: none.", examples=[1]
     )
+    extended: Extended = extended_field(
+        "one member, which may also stand beside `cpu` as in Kubernetes,"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _beside_or_below(cls, data: Any) -> Any:
+        return gathered(data)
 
     def to_model(self) -> Resources:
-        return Resources(int((self.cpu or 0) * 1000), self.memory or 0, self.gpu or 0)
+        return Resources(
+            int((self.cpu or 0) * 1000),
+            self.memory or 0,
+            self.gpu or 0,
+            extended=counts(self.extended),
+        )
 
 
 class Role(SpecModel):

@@ -1,4 +1,4 @@
-"""Amounts: CPU time, memory and devices that are still free."""
+"""Amounts that are still free: CPU time, memory, devices, and any extended resource."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def resources(want: Want, board: Board, rows: Rows) -> Objections:
         found[MEMORY] = free.memory_bytes[rows] < want.memory_bytes
     if want.gpus:
         found[GPU] = free.gpus[rows] < want.gpus
+    for name, asked in want.asked.extended:
+        found[f"{INSUFFICIENT} {name}"] = board.extended(name)[rows] < asked
     return found
 
 
@@ -39,6 +41,10 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
     gpus = int(board.free.gpus[index])
     if want.gpus and want.gpus > gpus:
         reasons.append(f"{GPU} (has {max(0, gpus)} free)")
+    for name, asked in want.asked.extended:
+        has = int(board.extended(name)[index])
+        if asked > has:
+            reasons.append(f"{INSUFFICIENT} {name} (has {max(0, has)} free)")
     return tuple(reasons)
 
 

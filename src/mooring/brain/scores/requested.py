@@ -70,7 +70,9 @@ def _used(want: Want, board: Board, rows: Rows, resource: str) -> Values:
             capacity, left, asked = layout.memory_bytes, free.memory_bytes, want.memory_bytes
         case "gpu":
             capacity, left, asked = layout.gpus, free.gpus, want.gpus
-        case _:
-            raise ValueError(f"no such resource: {resource}")
+        case name:
+            nothing = np.zeros(len(layout), np.int64)
+            capacity, left = layout.extended.get(name, nothing), board.extended(name)
+            asked = want.asked.count(name)
     part = (capacity[rows] - left[rows] + asked) / np.maximum(capacity[rows], 1)
     return np.clip(part, 0.0, 1.0)

@@ -19,6 +19,10 @@ def room_left(want: Want, board: Board, rows: Rows) -> Values:
             (want.cpu_millis, free.cpu_millis, layout.cpu_millis),
             (want.memory_bytes, free.memory_bytes, layout.memory_bytes),
             (want.gpus, free.gpus, layout.gpus),
+            *(
+                (asked, board.extended(name), layout.extended.get(name, board.extended(name)))
+                for name, asked in want.asked.extended
+            ),
         )
         if asked
     ]
