@@ -15,7 +15,9 @@ from mooring.brain.layout import ALL, Amounts, Free, Layout, Mask, Rows, Values
 from mooring.brain.pool import Numbers
 from mooring.brain.presets import Recipe
 from mooring.brain.registry import FILTERS, SCORES, Objections, Scope
+from mooring.brain.residents import with_labels
 from mooring.brain.want import Want
+from mooring.model.labels import Labels
 from mooring.model.member import Gang
 
 _ENDLESS = 1_000_000
@@ -54,6 +56,7 @@ class Board:
         self._fixed_key = tuple(rule.name for rule in self._fixed_filters)
         self._roles: dict[str, Numbers] = {}
         self._ports: dict[int, Mask] = {}
+        self._residents: dict[Labels, Numbers | None] = {}
         self._extended: dict[str, Amounts] = {}
         self._once: dict[str, Values] | None = None
 
@@ -95,6 +98,12 @@ class Board:
             found = np.zeros(len(self.layout), np.int64) if known is None else known.copy()
             self._extended[name] = found
         return found
+
+    def residents(self, sought: Labels) -> Numbers | None:
+        """How many members of other jobs have these labels, by node; None if nobody has."""
+        if sought not in self._residents:
+            self._residents[sought] = with_labels(self.free.residents, sought, len(self.layout))
+        return self._residents[sought]
 
     def free_cpus(self, rows: Rows) -> Numbers:
         """CPUs that nobody holds exclusively."""

@@ -1,7 +1,7 @@
 """Profiles of Kubernetes' scheduler: the legacy Policy, and KubeSchedulerConfiguration.
 
 Rules that have a counterpart here are taken over with their weights; those about things that
-Mooring does not know (volumes, images, services) are left out and named. A weight of 1 there
+Mooring does not know (volumes) are left out and named. A weight of 1 there
 counts as a tenth of a member here: as there, such rules decide between nodes that are otherwise
 about equal.
 """
@@ -33,10 +33,12 @@ _PRIORITIES = {
     "BalancedResourceAllocation": ("balanced",),
     "NodeAffinityPriority": ("affinity",),
     "TaintTolerationPriority": ("taints",),
-    "SelectorSpreadPriority": ("spread-role",),
-    "ServiceSpreadingPriority": ("spread-role",),
+    "SelectorSpreadPriority": ("selector-spread",),
+    "ServiceSpreadingPriority": ("service-spread",),
     "InterPodAffinityPriority": ("together", "apart"),
     "EqualPriority": ("equal",),
+    "ImageLocalityPriority": ("images",),
+    "NodePreferAvoidPodsPriority": ("avoid",),
 }
 _PLUGINS = {
     "NodeResourcesLeastAllocated": ("least-requested",),
@@ -45,7 +47,10 @@ _PLUGINS = {
     "NodeResourcesBalancedAllocation": ("balanced",),
     "NodeAffinity": ("affinity",),
     "TaintToleration": ("taints",),
-    "SelectorSpread": ("spread-role",),
+    "SelectorSpread": ("selector-spread",),
+    "DefaultPodTopologySpread": ("selector-spread",),
+    "ImageLocality": ("images",),
+    "NodePreferAvoidPods": ("avoid",),
     "InterPodAffinity": ("together", "apart"),
 }
 #: What is enabled unless it is disabled, with its weight: the documented defaults.
@@ -55,6 +60,7 @@ _DEFAULT_PLUGINS = {
     "InterPodAffinity": 2.0,
     "NodeResourcesFit": 1.0,
     "NodeResourcesBalancedAllocation": 1.0,
+    "ImageLocality": 1.0,
 }
 _STRATEGIES = {
     "LeastAllocated": "least-requested",
@@ -135,7 +141,10 @@ def from_configuration(
 
 def to_configuration(profile: Profile) -> dict[str, object]:
     """The same as a KubeSchedulerConfiguration, as far as kube-scheduler has such rules."""
-    plugin_of = {rule: name for name, rules in _PLUGINS.items() for rule in rules}
+    plugin_of: dict[str, str] = {}
+    for name, rules in _PLUGINS.items():
+        for rule in rules:
+            plugin_of.setdefault(rule, name)
     strategy_of = {ours: name for name, ours in _STRATEGIES.items()}
     enabled: dict[str, int] = {}
     strategy: dict[str, object] | None = None

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.brain.pool import Numbers, Pool
+from mooring.brain.residents import Residents, on_node, settle
 from mooring.brain.want import Want
 from mooring.model.cluster import KubeletPolicy, Node, NodeUse, Snapshot, Taint
-from mooring.model.resources import Resources
+from mooring.model.resources import Counts, Resources
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -69,6 +70,16 @@ class Layout:
             [policies.setdefault(node.kubelet, len(policies)) for node in nodes], dtype=np.int32
         )
         self.policies = list(policies)
+        images: dict[Counts, int] = {}
+        self.image_class: Numbers = np.array(
+            [images.setdefault(node.images, len(images)) for node in nodes], dtype=np.int32
+        )
+        self.images = list(images)
+        #: Job -> the nodes that had rather not take it.
+        self.avoids: dict[str, list[int]] = {}
+        for index, node in enumerate(nodes):
+            for job in node.avoids:
+                self.avoids.setdefault(job, []).append(index)
         #: Answers that rest on what nodes are, by rule and want: asked once, kept for later gangs.
         self.fixed_refusals: dict[tuple[tuple[str, ...], Want], Mask] = {}
         self.fixed_scores: dict[tuple[str, Want], Values | float] = {}
@@ -95,6 +106,7 @@ class Layout:
             self.taint_class,
             self.gpu_kind_class,
             self.policy_class,
+            self.image_class,
             self.nic_speed,
         )
         return sum(array.nbytes for array in (*arrays, *self.extended.values()))
@@ -117,10 +129,12 @@ class Free:
     """Port -> the nodes where it is in use."""
     extended: dict[str, Amounts]
     """What is left of each extended resource that any node has."""
+    residents: Residents
 
     def copy(self) -> Free:
         ports = {port: set(nodes) for port, nodes in self.ports.items()}
         twin = self.over(ports)
+        twin.residents = dict(self.residents)
         twin.extended = {name: amounts.copy() for name, amounts in self.extended.items()}
         return twin
 
@@ -135,6 +149,7 @@ class Free:
             self.state.copy(),
             ports,
             self.extended,
+            self.residents,
         )
 
     @property
@@ -164,6 +179,10 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
         not_held.append(gpus.bit_count())
         for port in use.ports:
             ports.setdefault(port, set()).add(index)
+    residents: Residents = {}
+    for index, use in enumerate(uses):
+        for labels, there in use.residents:
+            settle(residents, [(labels, index)] * there, 1)
     unused = _amounts(
         [len(node.gpus) - use.resources.gpus for node, use in zip(layout.nodes, uses, strict=True)]
     )
@@ -179,6 +198,7 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
             name: has - _amounts([use.resources.count(name) for use in uses])
             for name, has in layout.extended.items()
         },
+        residents,
     )
 
 
@@ -202,6 +222,7 @@ def use_of(layout: Layout, free: Free, index: int) -> NodeUse:
         frozenset(hardware.gpu_ids(hardware.all_gpus & ~gpus)),
         free.ports_of(index),
         int(free.sharers[index]),
+        on_node(free.residents, index),
     )
 
 

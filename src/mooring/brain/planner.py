@@ -45,11 +45,11 @@ class Decision:
 def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision:
     """A gang that may start in part is refused only if a member could never be placed."""
     kinds = kinds_of(gang)
-    recipe = recipe_for(gang, profile)
+    recipe = recipe_for(gang, profile, layout)
     best = _best_attempt(gang, recipe, layout, free, kinds)
     if best.failed and profile.scores:
         # Weights say which of the plans is liked; they must not cost a gang its only one.
-        unweighed = recipe_for(gang, replace(profile, scores=()))
+        unweighed = recipe_for(gang, replace(profile, scores=()), layout)
         other = _best_attempt(gang, unweighed, layout, free, kinds)
         if not other.failed:
             recipe, best = unweighed, other
@@ -84,7 +84,7 @@ def _least_busy(
     layout = best.board.layout
     least = _load(gang, best)
     for preset in (Preset.COLOCATE, Preset.ISOLATE):
-        other = recipe_for(replace(gang, preset=preset), profile)
+        other = recipe_for(replace(gang, preset=preset), profile, layout)
         passes = trials(Board(gang, other, layout, free, kinds.roles), kinds)
         for trial in itertools.islice(passes, _PASSES_OF_OTHERS):
             result = attempt(Board(gang, other, layout, free, kinds.roles), kinds, trial)

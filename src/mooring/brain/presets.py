@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mooring.brain.layout import Layout
+from mooring.brain.more_scores import more_scores
 from mooring.brain.profile import ALWAYS, DEFAULT, Profile
 from mooring.model.member import Gang, Preset, Relation, Rule
 
@@ -26,8 +28,11 @@ class Recipe:
     profile: Profile = DEFAULT
 
 
-def recipe_for(gang: Gang, profile: Profile = DEFAULT) -> Recipe:
-    """What the gang asks for and its preset means, on a cluster with this profile."""
+def recipe_for(gang: Gang, profile: Profile = DEFAULT, layout: Layout | None = None) -> Recipe:
+    """What the gang asks for and its preset means, on a cluster with this profile.
+
+    `layout`: the nodes, where these may ask for something as well.
+    """
     required, preferred = _rules_of_preset(gang)
     rules = required + preferred + gang.rules
     required = tuple(rule for rule in rules if rule.required)
@@ -36,7 +41,7 @@ def recipe_for(gang: Gang, profile: Profile = DEFAULT) -> Recipe:
     filters = (*ALWAYS, *profile.filters, *(one.value for one in Relation if one in relations))
     return Recipe(
         filters=tuple(dict.fromkeys(filters)),
-        scores=_with(profile.scores, _scores(gang, preferred)),
+        scores=_with(profile.scores, _scores(gang, preferred) + more_scores(gang, layout)),
         required=required,
         preferred=preferred,
         fewest_nodes=gang.preset is Preset.PACK,

@@ -16,6 +16,7 @@ from mooring.brain.board import Board
 from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
 from mooring.brain.planner import decide
 from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.residents import settle
 from mooring.brain.verdicts import replay
 from mooring.brain.want import Want, kinds_of
 from mooring.model.cluster import Node, NodeUse, Snapshot
@@ -102,12 +103,21 @@ class ClusterState:
             self._take(want, slot)
             taken.append((want, slot))
         self._held[gang.job] = (gang, plan)
+        self._settle(gang, plan, 1)
 
     def release(self, job: str) -> None:
         """Give back exactly what was taken."""
         gang, plan = self._held.pop(job)
         for want, slot in _places(gang, plan):
             self._give(want, slot)
+        self._settle(gang, plan, -1)
+
+    def _settle(self, gang: Gang, plan: Plan, sign: int) -> None:
+        labels = {member.id: member.labels for member in gang.members if member.labels}
+        if labels:
+            index = self._layout.index
+            who = [(labels.get(one.member, ()), index[one.slot.node]) for one in plan.placements]
+            settle(self._free.residents, who, sign)
 
     def free(self, node: str) -> Resources:
         index = self._layout.index[node]
@@ -163,6 +173,7 @@ class ClusterState:
             )
         ) and (
             _used(mine) == _used(theirs)
+            and mine.residents == theirs.residents
             and all(np.array_equal(mine.extended[n], theirs.extended[n]) for n in mine.extended)
         )
 

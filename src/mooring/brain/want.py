@@ -26,6 +26,7 @@ class Want:
     selector: tuple[tuple[str, str], ...]
     tolerations: tuple[Toleration, ...]
     wish: NodeWish = ANYWHERE
+    image: str = ""
 
     @property
     def exclusive(self) -> bool:
@@ -58,6 +59,7 @@ def want_of(member: Member) -> Want:
         selector=tuple(sorted(member.node_selector.items())),
         tolerations=member.tolerations,
         wish=member.wish,
+        image=member.image,
     )
 
 
@@ -115,6 +117,7 @@ def _alike(one: Member, other: Member) -> bool:
     return (
         (one.resources is other.resources or one.resources == other.resources)
         and one.pinning is other.pinning
+        and one.image == other.image
         and one.ports == other.ports
         and one.node_selector == other.node_selector
         and one.tolerations == other.tolerations

@@ -12,9 +12,11 @@ from dataclasses import replace
 from mooring.frameworks.base import Framework, RoleFacts
 from mooring.frameworks.registry import find
 from mooring.model.errors import BadInput, Problem
-from mooring.model.member import Gang, Member, MemberId, Preset
+from mooring.model.labels import labels_of
+from mooring.model.member import PIPELINE, Gang, Member, MemberId, Preset
 from mooring.spec import Role, Strategy, SuccessPolicy, TrainingJob
 from mooring.spec.base import one_of
+from mooring.spec.kubernetes import PodSpec
 
 
 def expand(job: TrainingJob, source: str = "job") -> Gang:
@@ -24,10 +26,12 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
     if problems:
         raise BadInput(source, [replace(each, line=job.line_of(each.path)) for each in problems])
     strategy = framework.strategy(job)
-    facts = {role: _facts(framework, strategy, role) for role in job.spec.roles}
+    roles = job.spec.roles
+    facts = {role: _facts(framework, strategy, role) for role in roles}
+    pods = {role: job.spec.kubernetes.of_role(each.kubernetes) for role, each in roles.items()}
     members = [
-        _member(job, role, index, facts[role])
-        for role, settings in job.spec.roles.items()
+        _member(job, role, index, facts[role], pods[role])
+        for role, settings in roles.items()
         for index in range(settings.replicas)
     ]
     placement = job.spec.placement
@@ -56,7 +60,7 @@ def _facts(framework: Framework, strategy: Strategy, role: str) -> RoleFacts:
     return facts
 
 
-def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts) -> Member:
+def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts, pod: PodSpec) -> Member:
     settings = job.spec.roles[role]
     placement = job.spec.placement
     return Member(
@@ -73,7 +77,13 @@ def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts) -> Member
             each.to_model() for each in (*placement.tolerations, *settings.tolerations)
         ),
         restart=settings.restart or job.spec.failure_policy.restart,
+        image=pod.image or job.spec.image or "",
+        labels=labels_of({**job.metadata.labels, **pod.labels, **_pipeline(job)}),
     )
+
+
+def _pipeline(job: TrainingJob) -> dict[str, str]:
+    return {PIPELINE: job.spec.pipeline} if job.spec.pipeline else {}
 
 
 def _command(job: TrainingJob, settings: Role, facts: RoleFacts) -> tuple[str, ...] | None:

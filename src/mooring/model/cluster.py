@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from mooring.model.labels import Labels
 from mooring.model.resources import Counts, Resources
 
 
@@ -116,7 +117,8 @@ class Node:
 
     `cpu_millis` may be less than the CPUs listed: virtual nodes on few CPUs share them, and a
     node may keep some in reserve. `address` is where members on it can be reached, when known.
-    `kubelet` is None where no kubelet has a say. `extended` are the other resources that it has.
+    `kubelet` is None where no kubelet has a say. `extended` are the other resources that it has,
+    `images` those it has fetched with their bytes, `avoids` the jobs that it had rather not take.
     """
 
     name: str
@@ -130,6 +132,8 @@ class Node:
     address: str = ""
     kubelet: KubeletPolicy | None = None
     extended: Counts = ()
+    images: Counts = ()
+    avoids: tuple[str, ...] = ()
 
     @property
     def capacity(self) -> Resources:
@@ -152,6 +156,8 @@ class NodeUse:
     gpus: frozenset[int] = frozenset()
     ports: frozenset[int] = frozenset()
     sharers: int = 0
+    residents: tuple[tuple[Labels, int], ...] = ()
+    """How many members with which labels are there; those without labels are left out."""
 
 
 @dataclass(frozen=True)

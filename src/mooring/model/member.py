@@ -13,8 +13,12 @@ from types import MappingProxyType
 
 from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
+from mooring.model.labels import Labels
 from mooring.model.resources import Resources
 from mooring.model.traffic import Traffic
+
+#: The label of the members of all jobs of one pipeline; its value is the pipeline's name.
+PIPELINE = "mooring.dev/pipeline"
 
 
 class Pinning(StrEnum):
@@ -69,6 +73,9 @@ class Member:
     tolerations: tuple[Toleration, ...] = ()
     restart: Restart = Restart.NEVER
     wish: NodeWish = ANYWHERE
+    image: str = ""
+    labels: Labels = ()
+    """What other jobs' rules may know it by."""
 
     @property
     def name(self) -> str:

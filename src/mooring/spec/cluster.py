@@ -15,7 +15,7 @@ from mooring.model.cluster import Cpu, Node, Taint, TopologyManager
 from mooring.model.resources import counts
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.extended import Extended, extended_field
-from mooring.spec.fields import FilledText, Label, Memory, Text, Whole
+from mooring.spec.fields import FilledText, JobName, Label, Memory, Text, Whole
 from mooring.spec.gpus import GpuSpec
 from mooring.spec.kubelet import KubeletSpec, parse_cpu_list
 from mooring.spec.placement import TaintEffect
@@ -86,6 +86,18 @@ class NodeGroup(SpecModel):
         None, description="The node's GPUs. Not given: none.", examples=[{"perCell": 4}]
     )
     extended: Extended = extended_field("a node")
+    images: dict[FilledText, Memory] = Field(
+        {},
+        description="Container images that a node has fetched, with their sizes: members of jobs "
+        "with such an image prefer it.",
+        examples=[{"registry.example/train:1": "4Gi"}],
+    )
+    avoid: tuple[JobName, ...] = Field(
+        (),
+        description="Jobs whose members a node takes only if no other can, as with the "
+        "annotation `preferAvoidPods` of Kubernetes.",
+        examples=[["noisy"]],
+    )
     nic_mbps: Annotated[Whole, Field(ge=1, le=10_000_000)] | None = Field(
         None,
         alias="nicMbps",
@@ -212,7 +224,7 @@ class NodeGroup(SpecModel):
         gpus = self.gpus.to_model(self.cells) if self.gpus is not None else ()
         taints = tuple(taint.to_model() for taint in self.taints)
         kubelet = self.kubelet.to_model() if self.kubelet is not None else None
-        extended = counts(self.extended)
+        extended, images = counts(self.extended), counts(self.images)
         kept = len(kubelet.reserved_cpus) if kubelet is not None else 0
         return tuple(
             Node(
@@ -226,6 +238,8 @@ class NodeGroup(SpecModel):
                 taints,
                 kubelet=kubelet,
                 extended=extended,
+                images=images,
+                avoids=self.avoid,
             )
             for name in self.names
         )

@@ -134,6 +134,12 @@ class JobSpec(SpecModel):
         "machine.",
         examples=["ads"],
     )
+    pipeline: Label | None = Field(
+        None,
+        description="The pipeline that the job is a task of: members of its jobs avoid each "
+        "other's nodes where they can.",
+        examples=["nightly"],
+    )
     success_policy: SuccessPolicy | None = Field(
         None,
         alias="successPolicy",

@@ -90,6 +90,7 @@ def test_the_defaults_of_a_scheduler_configuration() -> None:
         "apart": 20.0,
         "least-requested": 10.0,
         "balanced": 10.0,
+        "images": 10.0,
     }
     assert profile.shape == LOWEST_RATIO
 
@@ -110,7 +111,7 @@ def test_what_is_disabled_is_gone() -> None:
     plugins = {
         "score": {
             "disabled": [{"name": "*"}],
-            "enabled": [{"name": "NodeAffinity"}, {"name": "ImageLocality", "weight": 2}],
+            "enabled": [{"name": "NodeAffinity"}, {"name": "Coscheduling", "weight": 2}],
         }
     }
     document = {
@@ -120,4 +121,22 @@ def test_what_is_disabled_is_gone() -> None:
     reading = read(document)
     assert reading.profile.name == "mine"
     assert reading.profile.scores == (("affinity", 10.0),)
-    assert reading.notes == ("profiles[0]: ImageLocality has no counterpart and is left out",)
+    assert reading.notes == ("profiles[0]: Coscheduling has no counterpart and is left out",)
+
+
+@pytest.mark.parametrize(
+    ("priority", "plugin", "ours"),
+    [
+        ("SelectorSpreadPriority", "SelectorSpread", "selector-spread"),
+        ("ServiceSpreadingPriority", None, "service-spread"),
+        ("ImageLocalityPriority", "ImageLocality", "images"),
+        ("NodePreferAvoidPodsPriority", "NodePreferAvoidPods", "avoid"),
+        ("EqualPriority", None, "equal"),
+    ],
+)
+def test_scores_by_their_kubernetes_names(priority: str, plugin: str | None, ours: str) -> None:
+    policy = read({"kind": "Policy", "priorities": [{"name": priority, "weight": 3}]})
+    assert policy.profile.scores == ((ours, 30.0),)
+    assert policy.notes == ()
+    again = read(to_configuration(policy.profile)).profile.scores
+    assert again == (((ours, 30.0),) if plugin else ())

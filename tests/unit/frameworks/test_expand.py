@@ -12,6 +12,7 @@ from mooring.model.cluster import Toleration
 from mooring.model.errors import BadInput
 from mooring.model.member import Pinning, Preset, Relation, Restart
 from mooring.model.resources import Resources
+from mooring.spec.load import parse_job
 
 CHIEF_PS_WORKER: dict[str, dict[str, Any]] = {
     "chief": {},
@@ -221,3 +222,24 @@ def test_whose_end_ends_the_job(
     framework: str, roles: dict[str, Any], spec: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     assert success_policy(make_job(framework, roles, **spec)).roles == expected
+
+
+def test_members_carry_image_labels_and_pipeline() -> None:
+    text = """
+apiVersion: mooring.dev/v1
+kind: TrainingJob
+metadata: {name: j, labels: {team: a}}
+spec:
+  framework: indexed
+  command: [a]
+  image: train:1
+  pipeline: nightly
+  kubernetes: {labels: {tier: x}}
+  roles:
+    worker: {}
+    other: {kubernetes: {image: "other:1", labels: {tier: y}}}
+"""
+    worker, other = expand(parse_job(text, "job")).members
+    assert (worker.image, other.image) == ("train:1", "other:1")
+    assert worker.labels == (("mooring.dev/pipeline", "nightly"), ("team", "a"), ("tier", "x"))
+    assert dict(other.labels)["tier"] == "y"

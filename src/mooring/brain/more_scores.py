@@ -1,0 +1,24 @@
+"""The scores that a gang asks for, or its nodes, besides its preset; a gang that does not use one
+does not pay for it."""
+
+from __future__ import annotations
+
+from mooring.brain.layout import Layout
+from mooring.model.member import PIPELINE, Gang
+
+#: In hundredths of a member, as the presets weigh.
+_PIPELINE = 100.0
+_IMAGES = 10.0
+
+
+def more_scores(gang: Gang, layout: Layout | None) -> tuple[tuple[str, float], ...]:
+    found: list[tuple[str, float]] = []
+    if any(key == PIPELINE for member in gang.members[:1] for key, _ in member.labels):
+        found.append(("pipeline", _PIPELINE))
+    if layout is not None:
+        if gang.job in layout.avoids:
+            # Before any evenness: such a node is used when no other is left.
+            found.append(("avoid", 100.0 * (len(gang.members) + 2)))
+        if any(layout.images) and any(member.image for member in gang.members):
+            found.append(("images", _IMAGES))
+    return tuple(found)
