@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from mooring.brain.board import Board
 from mooring.brain.fill import fill
 from mooring.brain.layout import ALL
 from mooring.brain.pool import Numbers
+from mooring.brain.ranks import deal, is_ring
 from mooring.brain.trials import Trial, Zone
 from mooring.brain.want import Kinds, Want
 from mooring.model.member import Relation, Rule
@@ -90,8 +91,26 @@ def attempt(
         if len(nodes) < len(positions):
             counts = count_reasons(board, want, trial.zone)
             result.failed.update(dict.fromkeys(positions[len(nodes) :], counts))
+    if is_ring(board.gang):
+        _follow_nodes(result)
     _put_out_the_lonely(result, kinds)
     return result
+
+
+def _follow_nodes(result: Attempt) -> None:
+    """Deal the seats of each kind so that neighbours share a node; who failed still fails."""
+    if len(set(result.where.values())) < 2:
+        return
+    dealt = deal([(run.positions, run.nodes) for run in result.runs], result.board.layout)
+    result.runs = [
+        replace(run, positions=positions) for run, positions in zip(result.runs, dealt, strict=True)
+    ]
+    result.trial = Trial(tuple(itertools.chain(*dealt)), result.trial.zone)
+    result.where = {
+        position: node
+        for run in result.runs
+        for position, node in zip(run.positions, run.nodes, strict=False)
+    }
 
 
 def _seats(board: Board, run: Run) -> Iterator[Seat]:

@@ -7,7 +7,7 @@ from clusters import by_node, gang, members, node, nodes, role_counts
 
 from mooring.brain import place
 from mooring.brain.profile import Profile
-from mooring.brain.traffic import busiest_link
+from mooring.brain.traffic import busiest, busiest_link
 from mooring.model.cluster import Node, Snapshot
 from mooring.model.member import Gang
 from mooring.model.plan import Plan
@@ -89,10 +89,14 @@ def test_a_preset_that_says_together_or_apart_stays() -> None:
 
 def test_a_ring_loads_a_node_for_each_neighbour_elsewhere() -> None:
     job = gang("spread", members("worker", 4), traffic=Traffic(Pattern.RING, 3 * MB))
-    # worker-0 and -2 on n0, -1 and -3 on n1: every edge crosses, two leave each node
     cluster = nodes(2, 8)
-    plan = plan_of(job, cluster, Profile("plain"))
-    assert by_node(plan) == {"n0": ["worker-0", "worker-2"], "n1": ["worker-1", "worker-3"]}
-    link = busiest_link(job, plan, cluster)
+    # worker-0 and -2 on n0, -1 and -3 on n1: every edge crosses, two leave each node
+    link = busiest(job, ["worker"] * 4, [0, 1, 0, 1], cluster)
     assert link is not None
     assert (link.node, link.bytes_per_step) == ("n0", 6 * MB)
+    # a plan puts neighbours side by side, and one edge leaves each node
+    plan = plan_of(job, cluster, Profile("plain"))
+    assert by_node(plan) == {"n0": ["worker-0", "worker-1"], "n1": ["worker-2", "worker-3"]}
+    link = busiest_link(job, plan, cluster)
+    assert link is not None
+    assert (link.node, link.bytes_per_step) == ("n0", 3 * MB)
