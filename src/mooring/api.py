@@ -15,6 +15,7 @@ from mooring import app, frameworks
 from mooring.bodies.local.nodes import local_snapshot
 from mooring.model.cluster import Snapshot
 from mooring.model.plan import Plan, Refusal
+from mooring.planning import plan_job
 from mooring.report.figures import Report
 from mooring.report.finish import write_report
 from mooring.spec import TrainingJob, load_job, parse_job
@@ -46,7 +47,7 @@ class Job:
         """Where each member would go on this machine now. Starts nothing."""
         where = app.choose_nodes(None if nodes is None else str(nodes), nic_mbps)
         snapshot: Snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
-        return app.plan_job(self.spec, snapshot, self.source)[1]
+        return plan_job(self.spec, snapshot, self.source)[1]
 
 
 @dataclass(frozen=True)

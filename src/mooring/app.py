@@ -1,7 +1,7 @@
 """Wires the brain to one body: the only loop, the only clock.
 
-`plan_job` looks and decides; `run_job` also carries it out until the job has ended. Everything
-that happens is written to the run directory first; whoever shows it reads it from there.
+`run_job` plans a job and carries the plan out until the job has ended. Everything that happens is
+written to the run directory first; whoever shows it reads it from there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import Settings
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
-from mooring.brain import place, queue
-from mooring.brain.profile import DEFAULT, Profile
-from mooring.brain.state import ClusterState
+from mooring.brain import place
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
     Event,
@@ -41,8 +39,8 @@ from mooring.model.cluster import NodeUse, Snapshot
 from mooring.model.errors import BadInput, MooringError, RunFailed
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal
-from mooring.model.resources import Resources
 from mooring.model.status import Phase
+from mooring.planning import plan_job
 from mooring.record import Journal, RunRecord, create_run, plan_lock
 from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
@@ -104,50 +102,6 @@ def choose_nodes(nodes: str | None, nic_mbps: int | None) -> Where:
     return Where(int(nodes), nic_mbps)
 
 
-def plan_job(
-    job: TrainingJob, snapshot: Snapshot, source: str = "job", profile: Profile = DEFAULT
-) -> tuple[Gang, Plan | Refusal]:
-    """Where each member would go. Nothing is started."""
-    gang = frameworks.expand(job, source)
-    return gang, place(gang, snapshot, profile)
-
-
-def plan_queue(
-    jobs: Sequence[tuple[TrainingJob, str]],
-    snapshot: Snapshot,
-    pools: Sequence[queue.PoolSpec] = (),
-    profile: Profile = DEFAULT,
-) -> tuple[list[Gang], queue.Outcome]:
-    """What the queue would decide if these jobs (with their sources) arrived one by one."""
-    names = [job.metadata.name for job, _ in jobs]
-    known = {pool.name for pool in pools} or {queue.DEFAULT_POOL}
-    gangs, queued = [], []
-    for second, (job, source) in enumerate(jobs):
-        if names.count(job.metadata.name) > 1:
-            raise BadInput.at(source, "metadata.name", repr(job.metadata.name), "a name of its own")
-        pool = job.spec.pool or queue.DEFAULT_POOL
-        if pools and pool not in known:
-            accepted = f"one of the cluster's pools: {', '.join(sorted(known))}"
-            found = repr(job.spec.pool) if job.spec.pool else "no pool"
-            raise BadInput.at(source, "spec.pool", found, accepted)
-        gang = frameworks.expand(job, source)
-        gangs.append(gang)
-        queued.append(
-            queue.QueuedGang(
-                gang,
-                priority=job.spec.priority,
-                pool=pool if pools else queue.DEFAULT_POOL,
-                arrived_s=float(second),
-            )
-        )
-    capacity = sum((node.capacity for node in snapshot.nodes), Resources())
-    problems = queue.check_pools(pools, capacity)
-    if problems:
-        raise BadInput("cluster", problems)
-    cluster = ClusterState(snapshot, profile)
-    return gangs, queue.arrive(queued, cluster, capacity, pools)
-
-
 def run_job(
     job: TrainingJob,
     *,
@@ -155,17 +109,18 @@ def run_job(
     where: Where = Where(),  # noqa: B008 (frozen)
     directory: Path | None = None,
     source: str = "job",
+    on_plan: Callable[[Plan], None] = lambda plan: None,
     on_start: Callable[[RunRecord], None] = lambda run: None,
     on_tick: Callable[[], None] = lambda: None,
 ) -> Result:
     """Run a job to its end on this machine. Raises BadInput or Refused before anything starts."""
-    gang = frameworks.expand(job, source)
+    frameworks.expand(job, source)  # whatever is wrong with the job is told before its files
     working_dir = staging.working_dir(job, job_dir, source)
     copies = staging.check_files(job, job_dir, source)
     # Between looking at what others hold and saying what we hold, nobody else may look.
     with exclusive(plan_lock()):
         snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
-        plan = place(gang, snapshot)
+        gang, plan = plan_job(job, snapshot, source)
         if isinstance(plan, Refusal):
             raise Refused(plan)
         run = create_run(
@@ -188,6 +143,7 @@ def run_job(
         body = LocalBody(run, nodes, _settings(job, working_dir))
         loop = _Loop(job, gang, plan, run, body)
         try:
+            on_plan(plan)
             on_start(run)
             return loop.until_end(signals, on_tick)
         finally:

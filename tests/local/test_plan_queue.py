@@ -28,13 +28,9 @@ def cluster(tmp_path: Path, **more: Any) -> Path:
 
 def job(tmp_path: Path, name: str, **spec: Any) -> Path:
     worker = {"replicas": 4, "resources": {"cpu": 2, "memory": "8Gi", "gpu": 1}}
+    settings = {"roles": {"worker": worker}, **spec}
     return write_job(
-        tmp_path,
-        name=name,
-        framework="pytorch",
-        command=["python", "train.py"],
-        roles={"worker": worker},
-        **spec,
+        tmp_path, name=name, framework="pytorch", command=["python", "train.py"], **settings
     )
 
 
@@ -113,3 +109,56 @@ def test_an_unknown_profile_is_bad_input(moor: Moor, tmp_path: Path) -> None:
     answer = moor("plan", job(tmp_path, "p"), "--cluster", cluster(tmp_path), "--profile", "nope")
     assert answer.returncode == 2
     assert "--profile" in answer.stderr
+
+
+def test_a_priority_may_be_the_name_of_a_class(moor: Moor, tmp_path: Path) -> None:
+    jobs = [job(tmp_path, f"low-{number}") for number in range(3)]
+    described = cluster(tmp_path, priorityClasses={"nightly": -9, "high": 7})
+    named = moor("plan", *jobs, job(tmp_path, "now", priority="high"), "--cluster", described)
+    assert "give way to now: priority 7 is above 0" in named.stdout
+    wrong = moor("plan", *jobs, job(tmp_path, "now", priority="hihg"), "--cluster", described)
+    assert wrong.returncode == 2
+    assert "spec.priority: found 'hihg'" in wrong.stderr
+    assert "did you mean 'high'? (one of: low, normal, high, urgent, nightly)" in wrong.stderr
+
+
+def test_a_job_that_must_not_be_preempted_is_not(moor: Moor, tmp_path: Path) -> None:
+    jobs = [job(tmp_path, f"firm-{number}", preemptible=False) for number in range(3)]
+    answer = moor("plan", *jobs, job(tmp_path, "now", priority=9), "--cluster", cluster(tmp_path))
+    assert "now waits" in answer.stdout
+    assert "give way" not in answer.stdout
+
+
+def test_an_elastic_job_starts_smaller_and_shrinks_first(moor: Moor, tmp_path: Path) -> None:
+    # 12 GPUs: two jobs of 4, then 4 of 6 members of the elastic one; the last asks for 2 of them
+    jobs = [job(tmp_path, f"whole-{number}") for number in range(2)]
+    six = {"worker": {"replicas": 6, "resources": {"cpu": 2, "gpu": 1}}}
+    two = {"worker": {"replicas": 2, "resources": {"cpu": 2, "gpu": 1}}}
+    jobs.append(job(tmp_path, "elastic", roles=six, minAvailable=2))
+    jobs.append(job(tmp_path, "now", roles=two, priority=9))
+    answer = moor("plan", *jobs, "--cluster", cluster(tmp_path))
+    assert "elastic is admitted with 4 members" in answer.stdout
+    assert "2 of 4 members of elastic give way to now" in answer.stdout
+
+
+def test_who_ends_in_time_may_start_before_the_head(moor: Moor, tmp_path: Path) -> None:
+    twelve = {"worker": {"replicas": 12, "resources": {"gpu": 1}}}
+    jobs = [
+        job(tmp_path, "first", expectedDuration="1h"),
+        job(tmp_path, "head", roles=twelve),
+        job(tmp_path, "short", expectedDuration="10m"),
+        job(tmp_path, "long", expectedDuration="2h"),
+    ]
+    answer = moor("plan", *jobs, "--cluster", cluster(tmp_path))
+    assert "short is admitted" in answer.stdout
+    assert "long waits behind head" in answer.stdout
+
+
+def test_a_foreign_profile_names_what_has_no_counterpart(moor: Moor, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"kind": "Policy", "predicates": [{"name": "NoSuchPredicate"}]}')
+    for command in ("plan", "explain"):
+        arguments = (job(tmp_path, "a"), "--cluster", cluster(tmp_path), "--profile", policy)
+        answer = moor(command, *arguments)
+        assert answer.returncode == 0, answer.stderr
+        assert "note: predicates[0]: NoSuchPredicate has no counterpart" in answer.stderr

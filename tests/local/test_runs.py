@@ -40,6 +40,27 @@ def is_running(moor: Moor) -> bool:
 FOREVER = "import time; print('up', flush=True); time.sleep(600)"
 
 
+def test_an_elastic_gang_starts_with_the_members_that_have_room(moor: Moor, tmp_path: Path) -> None:
+    asked = (os.cpu_count() or 1) + 2
+    job = write_job(
+        tmp_path,
+        framework="pytorch",
+        command=python("import os; print('world', os.environ['WORLD_SIZE'])"),
+        roles={"worker": {"replicas": asked, "resources": {"cpu": 1}}},
+        minAvailable=1,
+    )
+    answer = moor("run", job)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    started = len(moor.report()["members"])
+    assert 1 <= started < asked
+    assert f"starts with {started} of {asked} members (minAvailable)" in answer.stdout
+    logs = moor("logs", "last").stdout
+    assert logs.count(f"world {started}") == started
+    answer = moor("run", job, "--set", f"spec.minAvailable={asked}")
+    assert answer.returncode == 2
+    assert "not placed" in answer.stderr
+
+
 def test_a_failing_member_fails_the_job_and_ends_the_others(moor: Moor, tmp_path: Path) -> None:
     code = (
         "import os, sys, time\n"

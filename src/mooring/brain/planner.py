@@ -47,9 +47,9 @@ def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision
     kinds = kinds_of(gang)
     recipe = recipe_for(gang, profile, layout)
     best = _best_attempt(gang, recipe, layout, free, kinds)
-    if best.failed and profile.scores:
+    if best.failed and (profile.scores or gang.traffic):
         # Weights say which of the plans is liked; they must not cost a gang its only one.
-        unweighed = recipe_for(gang, replace(profile, scores=()), layout)
+        unweighed = recipe_for(replace(gang, traffic=None), replace(profile, scores=()), layout)
         other = _best_attempt(gang, unweighed, layout, free, kinds)
         if not other.failed:
             recipe, best = unweighed, other
@@ -74,10 +74,10 @@ def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision
 def _least_busy(
     gang: Gang, profile: Profile, free: Free, kinds: Kinds, recipe: Recipe, best: Attempt
 ) -> tuple[Recipe, Attempt]:
-    """Where the profile weighs traffic and the gang is to be spread: this pass, or servers and
+    """Where traffic is weighed and the gang is to be spread: this pass, or servers and
     workers side by side, or apart, whichever has the least busy NIC. Who asks for one of these or
     for few nodes has decided that."""
-    weighs = any(name == "traffic" and weight > 0 for name, weight in profile.scores)
+    weighs = any(name == "traffic" and weight > 0 for name, weight in recipe.scores)
     spread = gang.preset in (Preset.SPREAD, Preset.SPREAD_PS)
     if gang.traffic is None or not weighs or not spread or len(kinds.wants) == 1:
         return recipe, best

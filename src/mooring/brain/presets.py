@@ -16,6 +16,8 @@ from mooring.model.member import Gang, Preset, Relation, Rule
 
 #: Roles that neither serve parameters nor do the heavy reading and writing of them.
 NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher"})
+#: What a job's declared traffic weighs: a tenth of a member, as in the profile `full`.
+TRAFFIC = 10.0
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,12 @@ def recipe_for(gang: Gang, profile: Profile = DEFAULT, layout: Layout | None = N
     preferred = tuple(rule for rule in rules if not rule.required)
     relations = {rule.relation for rule in required}
     filters = (*ALWAYS, *profile.filters, *(one.value for one in Relation if one in relations))
+    weighed = profile.scores
+    if gang.traffic is not None and "traffic" not in dict(weighed):
+        weighed += (("traffic", TRAFFIC),)
     return Recipe(
         filters=tuple(dict.fromkeys(filters)),
-        scores=_with(profile.scores, _scores(gang, preferred) + more_scores(gang, layout)),
+        scores=_with(weighed, _scores(gang, preferred) + more_scores(gang, layout)),
         required=required,
         preferred=preferred,
         fewest_nodes=gang.preset is Preset.PACK,

@@ -92,8 +92,13 @@ def _loads(
         edges = np.bincount(where[leaving], minlength=nodes)
         return edges.astype(np.float64) * traffic.bytes_per_step
     servers, workers = _sides(gang.server_roles, dict.fromkeys(roles))
-    serving = np.bincount(where[[role in servers for role in roles]], minlength=nodes)
+    at_servers = where[[role in servers for role in roles]]
     working = np.bincount(where[[role in workers for role in roles]], minlength=nodes)
+    if len(traffic.per_server) == len(at_servers):
+        here = np.bincount(at_servers, weights=traffic.per_server, minlength=nodes)
+        unequal: Values = working * (here.sum() - here) + here * (working.sum() - working)
+        return unequal
+    serving = np.bincount(at_servers, minlength=nodes)
     pairs = working * (serving.sum() - serving) + serving * (working.sum() - working)
     loads: Values = pairs * (traffic.bytes_per_step / max(1, int(serving.sum())))
     return loads

@@ -40,16 +40,15 @@ def explain(
     Without a MEMBER: the one that a refusal would name, or the first. If the job does not fit,
     each single change that would let it is listed; all of them have been tried out.
     """
-    from mooring.app import plan_job
     from mooring.brain.changes import changes
     from mooring.brain.state import ClusterState
     from mooring.model.plan import Refusal
-    from mooring.simulate.profiles import load_profile
+    from mooring.planning import plan_job
     from mooring.spec import load_job
 
     job = load_job(job_file, overrides)
-    snapshot, _ = node_options.snapshot_of(nodes, nic_mbps, cluster_file)
-    profile = load_profile(profile_name)
+    snapshot = node_options.cluster_of(nodes, nic_mbps, cluster_file).snapshot
+    profile = node_options.profile_of(profile_name)
     gang, answer = plan_job(job, snapshot, str(job_file), profile)
     refused = isinstance(answer, Refusal)
     named = _member(gang, member)

@@ -11,8 +11,8 @@ import click
 from mooring.cli import options
 
 if TYPE_CHECKING:
-    from mooring.brain.queue import PoolSpec
-    from mooring.model.cluster import Snapshot
+    from mooring.brain.profile import Profile
+    from mooring.planning import Cluster
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -36,24 +36,41 @@ def where(command: Command) -> Command:
     return options.where(cluster(profile(command)))
 
 
-def snapshot_of(
-    nodes: str | None, nic_mbps: int | None, cluster_file: Path | None
-) -> tuple[Snapshot, tuple[PoolSpec, ...]]:
-    """The nodes, and the pools that share them."""
+def cluster_of(nodes: str | None, nic_mbps: int | None, cluster_file: Path | None) -> Cluster:
+    """The nodes, and how jobs share them."""
     from mooring.app import choose_nodes
     from mooring.bodies.local.nodes import local_snapshot
-    from mooring.brain.queue import PoolSpec
-    from mooring.model.cluster import Snapshot
     from mooring.model.errors import BadInput
-    from mooring.spec.load import load_cluster, load_pools
+    from mooring.planning import Cluster
 
     if cluster_file is None:
         where = choose_nodes(nodes, nic_mbps)
-        return local_snapshot(where.virtual_nodes, where.nic_mbps), ()
+        return Cluster(local_snapshot(where.virtual_nodes, where.nic_mbps))
     if nodes is not None or nic_mbps is not None:
         raise BadInput.at("moor", "--nodes", "--cluster as well", "one of the two")
+    return described(cluster_file)
+
+
+def described(cluster_file: Path) -> Cluster:
+    """What a cluster file says."""
+    from mooring.brain.queue import PoolSpec
+    from mooring.brain.queue.order import CLASSES
+    from mooring.model.cluster import Snapshot
+    from mooring.planning import Cluster
+    from mooring.spec.load import load_cluster_file
+
+    file = load_cluster_file(cluster_file)
     pools = tuple(
-        PoolSpec(entry.name, *entry.amounts(), float(entry.weight))
-        for entry in load_pools(cluster_file)
+        PoolSpec(entry.name, *entry.amounts(), float(entry.weight)) for entry in file.pools
     )
-    return Snapshot(load_cluster(cluster_file)), pools
+    return Cluster(Snapshot(file.to_nodes()), pools, {**CLASSES, **file.priority_classes})
+
+
+def profile_of(name: str) -> Profile:
+    """The profile of that name or file; what of the file has no meaning here is told."""
+    from mooring.simulate.profiles import read_profile
+
+    reading = read_profile(name)
+    for note in reading.notes:
+        click.echo(f"note: {note}", err=True)
+    return reading.profile

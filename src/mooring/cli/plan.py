@@ -51,20 +51,18 @@ def plan(
     Several jobs arrive in the order in which they are named: the plan then says who is admitted,
     who waits and for what, and who has to give way.
     """
-    from mooring.app import plan_job
     from mooring.model.plan import Refusal
-    from mooring.simulate.profiles import load_profile
+    from mooring.planning import plan_job, plan_queue
     from mooring.spec import load_job
 
     check_map_option(map_file, output)
     jobs = [load_job(path, overrides) for path in job_files]
-    snapshot, pools = node_options.snapshot_of(nodes, nic_mbps, cluster_file)
-    profile = load_profile(profile_name)
-    if len(jobs) > 1 or pools:
-        from mooring.app import plan_queue
-
+    cluster = node_options.cluster_of(nodes, nic_mbps, cluster_file)
+    snapshot = cluster.snapshot
+    profile = node_options.profile_of(profile_name)
+    if len(jobs) > 1 or cluster.pools:
         named = list(zip(jobs, map(str, job_files), strict=True))
-        gangs, outcome = plan_queue(named, snapshot, pools, profile)
+        gangs, outcome = plan_queue(named, cluster, profile)
         plans = [running.plan for running in outcome.running]
         document: dict[str, JsonValue] = {
             "decisions": [_told(decision) for decision in outcome.story],

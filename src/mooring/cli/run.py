@@ -12,6 +12,7 @@ from mooring.cli import options
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mooring.model.plan import Plan
     from mooring.record import RunRecord
     from mooring.report.figures import Report
 
@@ -58,6 +59,11 @@ def run(
     console = make_console()
     if where.note:
         console.print(where.note, style="dim", soft_wrap=True)
+
+    def told(plan: Plan) -> None:
+        for note in plan.notes:
+            console.print(f"· {note}", style="dim", soft_wrap=True, markup=False)
+
     with LiveView(console) as live:
         result = run_job(
             job,
@@ -65,6 +71,7 @@ def run(
             where=where,
             directory=directory,
             source=str(job_file),
+            on_plan=told,
             on_start=live.start,
             on_tick=live.tick,
         )

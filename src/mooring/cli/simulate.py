@@ -90,13 +90,13 @@ def simulate(
     from mooring.simulate import report
     from mooring.simulate.profiles import read_profile
     from mooring.simulate.workload import Pool
-    from mooring.spec import load_cluster
-    from mooring.spec.load import load_pools
+    from mooring.spec.load import load_cluster_file
 
     if profile is not None and compare:
         raise BadInput.at("moor simulate", "--profile", "--compare as well", "one of the two")
-    nodes = load_cluster(cluster_file)
-    pools = [Pool(one.name, *one.amounts(), one.weight) for one in load_pools(cluster_file)]
+    cluster = load_cluster_file(cluster_file)
+    nodes = cluster.to_nodes()
+    pools = [Pool(one.name, *one.amounts(), one.weight) for one in cluster.pools]
     made = _workload(workload, nodes, seed, jobs, load).on(pools)
     readings = [read_profile(name) for name in compare or (profile or "default",)]
     for note in dict.fromkeys(note for reading in readings for note in reading.notes):

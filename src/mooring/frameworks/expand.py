@@ -14,9 +14,18 @@ from mooring.frameworks.registry import find
 from mooring.model.errors import BadInput, Problem
 from mooring.model.labels import labels_of
 from mooring.model.member import PIPELINE, Gang, Member, MemberId, Preset
+from mooring.model.traffic import Pattern, Traffic
 from mooring.spec import Role, Strategy, SuccessPolicy, TrainingJob
+from mooring.spec.affinity import wish_of
 from mooring.spec.base import one_of
 from mooring.spec.kubernetes import PodSpec
+
+#: Who sends to whom, if the author of the job does not say.
+_PATTERNS = {
+    Strategy.PARAMETER_SERVER: Pattern.PARAMETER_SERVER,
+    Strategy.ALL_REDUCE: Pattern.RING,
+    Strategy.LAUNCHER: Pattern.RING,
+}
 
 
 def expand(job: TrainingJob, source: str = "job") -> Gang:
@@ -42,12 +51,22 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
         server_roles=tuple(role for role in job.spec.roles if facts[role].server),
         rules=tuple(rule.to_model() for rule in placement.rules),
         all_or_nothing=job.spec.gang,
+        traffic=_traffic(job, strategy),
     )
 
 
 def success_policy(job: TrainingJob, source: str = "job") -> SuccessPolicy:
     """The job's own policy, or the default of its framework."""
     return job.spec.success_policy or find(job.spec.framework, source).success(job)
+
+
+def _traffic(job: TrainingJob, strategy: Strategy) -> Traffic | None:
+    declared = job.spec.traffic
+    if declared is None:
+        return None
+    pattern = declared.pattern or _PATTERNS[strategy]
+    per_server = declared.per_server or ()
+    return Traffic(pattern, declared.bytes_per_step or sum(per_server), per_server)
 
 
 def _default_preset(members: list[Member]) -> Preset:
@@ -79,6 +98,11 @@ def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts, pod: PodS
         restart=settings.restart or job.spec.failure_policy.restart,
         image=pod.image or job.spec.image or "",
         labels=labels_of({**job.metadata.labels, **pod.labels, **_pipeline(job)}),
+        wish=wish_of(
+            placement.node_affinity,
+            settings.node_affinity,
+            settings.node_name or placement.node_name,
+        ),
     )
 
 
@@ -128,7 +152,76 @@ def _problems(job: TrainingJob, framework: Framework) -> Iterator[Problem]:
                 + _other_strategies(framework, strategy),
             )
     yield from _env_problems(framework, "spec.env", job.spec.env)
+    yield from _traffic_problems(job, framework, strategy)
+    yield from _elastic_problems(job, framework, strategy)
     yield from framework.check(job)
+
+
+def _servers(job: TrainingJob, framework: Framework, strategy: Strategy) -> dict[str, Role]:
+    return {
+        role: settings
+        for role, settings in job.spec.roles.items()
+        if (facts := framework.facts(strategy, role)) is not None and facts.server
+    }
+
+
+def _traffic_problems(
+    job: TrainingJob, framework: Framework, strategy: Strategy
+) -> Iterator[Problem]:
+    declared = job.spec.traffic
+    if declared is None:
+        return
+    pattern = declared.pattern or _PATTERNS.get(strategy)
+    patterns = [each.value for each in Pattern]
+    servers = _servers(job, framework, strategy)
+    count = sum(settings.replicas for settings in servers.values())
+    if pattern is None:
+        yield Problem(
+            "spec.traffic.pattern",
+            f"nothing, and strategy {strategy.value} implies none",
+            one_of(None, patterns),
+        )
+    elif pattern is Pattern.PARAMETER_SERVER and not servers:
+        yield Problem(
+            "spec.traffic.pattern",
+            f"{pattern.value!r}, but no role of the job serves parameters",
+            Pattern.RING.value,
+        )
+    elif declared.per_server is not None and pattern is Pattern.RING:
+        yield Problem("spec.traffic.perServer", "a list, with a ring", "bytesPerStep instead")
+    elif declared.per_server is not None and len(declared.per_server) != count:
+        yield Problem(
+            "spec.traffic.perServer",
+            f"{len(declared.per_server)} amounts",
+            f"{count}, one for each member of {' and '.join(servers)}",
+        )
+
+
+def _elastic_problems(
+    job: TrainingJob, framework: Framework, strategy: Strategy
+) -> Iterator[Problem]:
+    """Parameters live on the servers: their number is fixed, that of the others may vary."""
+    wanted = job.spec.min_available
+    if wanted is None:
+        return
+    if not job.spec.gang:
+        yield Problem(
+            "spec.minAvailable",
+            f"{wanted} beside 'gang: false'",
+            "one of the two: with 'gang: false' members start one by one anyway",
+        )
+    servers = _servers(job, framework, strategy)
+    count = sum(settings.replicas for settings in servers.values())
+    least = count + len(job.spec.roles) - len(servers)
+    if wanted < least:
+        others = [role for role in job.spec.roles if role not in servers]
+        kept = [f"all {count} of {' and '.join(servers)}"] if servers else []
+        kept += [f"one {role}" for role in others]
+        yield Problem(
+            "spec.minAvailable",
+            str(wanted),
+            f"at least {least}: {', '.join(kept)} are always there",
+        )
 
 
 def _other_strategies(framework: Framework, strategy: Strategy) -> str:

@@ -16,8 +16,10 @@ class Traffic:
     """Bytes in each direction.
 
     parameter-server: what one worker exchanges in a step with all servers together, the same with
-    each; ring: what one member sends to its neighbour.
+    each; ring: what one member sends to its neighbour. `per_server` is what one worker exchanges
+    with each server where they differ, in their order; `bytes_per_step` is then the sum.
     """
 
     pattern: Pattern
     bytes_per_step: int
+    per_server: tuple[int, ...] = ()

@@ -28,13 +28,11 @@ KNOWN = {
 }
 
 
-def load_profile(name: str) -> Profile:
-    """A profile by its known name, otherwise from the file of that name. Raises BadInput."""
-    return read_profile(name).profile
-
-
 def read_profile(name: str) -> profiles.Reading:
-    """The same, with a sentence for each thing in the file that has no meaning here."""
+    """A profile by its known name, otherwise from the file of that name. Raises BadInput.
+
+    With a sentence for each thing in the file that has no meaning here.
+    """
     if name in KNOWN:
         return profiles.Reading(KNOWN[name])
     path = Path(name)

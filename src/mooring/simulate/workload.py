@@ -11,9 +11,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from mooring.brain.queue.types import DEFAULT_POOL
+from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
 from mooring.model.member import Gang, Member, MemberId, Pinning, Preset
 from mooring.model.resources import Resources
+from mooring.model.traffic import Traffic
+
+#: Roles that serve parameters: a workload names no framework that could tell.
+SERVER_ROLES = ("ps",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,7 @@ class RoleShape:
     resources: Resources
     node_selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tolerations: tuple[Toleration, ...] = ()
+    wish: NodeWish = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class Job:
     expected_s: float | None = None
     checkpoint_s: float | None = None
     start_s: float = 0.0
+    traffic: Traffic | None = None
 
     @property
     def members(self) -> int:
@@ -82,12 +89,14 @@ class Job:
                     self.pinning,
                     node_selector=role.node_selector,
                     tolerations=role.tolerations,
+                    wish=role.wish,
                 )
                 for role in self.roles
                 for index in range(role.replicas)
             ),
             preset=self.preset,
-            server_roles=tuple(role.name for role in self.roles if role.name == "ps"),
+            server_roles=tuple(role.name for role in self.roles if role.name in SERVER_ROLES),
+            traffic=self.traffic,
         )
 
 

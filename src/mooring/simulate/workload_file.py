@@ -8,7 +8,9 @@ from pydantic import Field, model_validator
 
 from mooring.brain.queue.types import DEFAULT_POOL
 from mooring.model.member import Pinning, Preset
-from mooring.simulate.workload import Job, Pool, RoleShape
+from mooring.model.traffic import Pattern, Traffic
+from mooring.simulate.workload import SERVER_ROLES, Job, Pool, RoleShape
+from mooring.spec.affinity import NodeAffinitySpec, wish_of
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.fields import (
     Duration,
@@ -23,6 +25,7 @@ from mooring.spec.fields import (
 )
 from mooring.spec.placement import TolerationSpec
 from mooring.spec.role import MOST_MEMBERS, ResourceSpec
+from mooring.spec.traffic import TrafficSpec
 
 _Priority = Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)]
 _Positive = Annotated[Duration, Field(gt=0)]
@@ -39,11 +42,23 @@ class WorkRole(SpecModel):
         {}, alias="nodeSelector", description="Labels that a node must have."
     )
     tolerations: tuple[TolerationSpec, ...] = Field((), description="Taints that are tolerated.")
+    node_affinity: NodeAffinitySpec = Field(
+        NodeAffinitySpec(),
+        alias="nodeAffinity",
+        description="Which nodes may take its members and which they would like.",
+    )
+    node_name: FilledText | None = Field(
+        None, alias="nodeName", description="The one node that its members must be on."
+    )
 
     def to_model(self, name: str) -> RoleShape:
-        tolerations = tuple(one.to_model() for one in self.tolerations)
         return RoleShape(
-            name, self.replicas, self.resources.to_model(), self.node_selector, tolerations
+            name,
+            self.replicas,
+            self.resources.to_model(),
+            self.node_selector,
+            tuple(one.to_model() for one in self.tolerations),
+            wish_of(NodeAffinitySpec(), self.node_affinity, self.node_name),
         )
 
 
@@ -85,6 +100,11 @@ class WorkJob(SpecModel):
     start_s: Duration = Field(
         0.0, alias="start", description="What passes after each start before it works."
     )
+    traffic: TrafficSpec | None = Field(
+        None,
+        description="What the members send each other in a step. Without a pattern: "
+        "`parameter-server` if there is a role `ps`, otherwise `ring`.",
+    )
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:
@@ -97,7 +117,28 @@ class WorkJob(SpecModel):
         if self.min_available is not None and self.min_available > members:
             accepted = f"at most {members}, the members of the gang"
             raise rejected([Rejection(describe(self.min_available), accepted, ("minAvailable",))])
+        self._check_traffic()
         return self
+
+    def _check_traffic(self) -> None:
+        traffic = self.traffic
+        servers = sum(self.roles[name].replicas for name in SERVER_ROLES if name in self.roles)
+        if traffic is None:
+            return
+        if traffic.pattern is Pattern.PARAMETER_SERVER and not servers:
+            accepted = "ring, or a role ps"
+            raise rejected([Rejection(describe(traffic.pattern), accepted, ("traffic", "pattern"))])
+        if traffic.per_server is not None and len(traffic.per_server) != servers:
+            found, accepted = f"{len(traffic.per_server)} amounts", f"{servers}, one for each ps"
+            raise rejected([Rejection(found, accepted, ("traffic", "perServer"))])
+
+    def _traffic(self) -> Traffic | None:
+        if self.traffic is None:
+            return None
+        serves = any(name in self.roles for name in SERVER_ROLES)
+        pattern = self.traffic.pattern or (Pattern.PARAMETER_SERVER if serves else Pattern.RING)
+        per_server = self.traffic.per_server or ()
+        return Traffic(pattern, self.traffic.bytes_per_step or sum(per_server), per_server)
 
     def to_model(self) -> Job:
         roles = tuple(role.to_model(name) for name, role in self.roles.items())
@@ -120,6 +161,7 @@ class WorkJob(SpecModel):
             self.expected_s,
             self.checkpoint_s,
             self.start_s,
+            self._traffic(),
         )
 
 

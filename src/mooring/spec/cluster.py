@@ -15,7 +15,7 @@ from mooring.model.cluster import Cpu, Node, Taint, TopologyManager
 from mooring.model.resources import counts
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.extended import Extended, extended_field
-from mooring.spec.fields import FilledText, JobName, Label, Memory, Text, Whole
+from mooring.spec.fields import FilledText, JobName, Label, Memory, PriorityNumber, Text, Whole
 from mooring.spec.gpus import GpuSpec
 from mooring.spec.kubelet import KubeletSpec, parse_cpu_list
 from mooring.spec.placement import TaintEffect
@@ -285,6 +285,14 @@ class ClusterFile(SpecModel):
         (),
         description="How teams share the nodes. None: everybody takes from the same.",
         examples=[[{"name": "ads", "guaranteed": {"gpu": 8}}]],
+    )
+
+    priority_classes: Annotated[dict[Label, PriorityNumber], Field(max_length=1000)] = Field(
+        {},
+        alias="priorityClasses",
+        description="Names that jobs may write in `spec.priority`, each with its number; beside "
+        "`low` (-60), `normal` (0), `high` (60) and `urgent` (600), which may be given others.",
+        examples=[{"nightly": -100}],
     )
 
     @model_validator(mode="after")

@@ -104,6 +104,19 @@ YesNo = Annotated[bool, Strict()]
 Number = Annotated[float, Strict()]
 
 
+def _check_priority(value: object) -> object:
+    if isinstance(value, str):
+        return dns_label(_check_text(value), LONGEST_LABEL)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if number and isinstance(value, int) and -(2**31) <= value < 2**31:
+        return value
+    raise reject(value, "a whole number from -2147483648 to 2147483647, or the name of a class")
+
+
+PriorityNumber = Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)]
+Priority = Annotated[PriorityNumber | Label, BeforeValidator(_check_priority)]
+
+
 def _check_threads(value: object) -> object:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if value == "auto" or (whole and isinstance(value, int) and 1 <= value <= 4096):

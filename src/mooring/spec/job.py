@@ -11,13 +11,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from mooring.model.member import Pinning
-from mooring.spec.base import Rejection, SpecModel, one_of, rejected
+from mooring.spec.base import Rejection, SpecModel, describe, one_of, rejected
 from mooring.spec.fields import (
     Duration,
     EnvName,
     FilledText,
     JobName,
     Label,
+    Priority,
     RelativePath,
     RoleName,
     Text,
@@ -30,6 +31,7 @@ from mooring.spec.placement import PlacementSpec
 from mooring.spec.policies import FailurePolicy, StepMetrics, SuccessPolicy
 from mooring.spec.role import MOST_MEMBERS, Command, Role
 from mooring.spec.strategy import Strategy
+from mooring.spec.traffic import TrafficSpec
 from mooring.spec.write import dump_yaml
 
 __all__ = ["API_VERSION", "JobSpec", "Metadata", "Role", "TrainingJob"]
@@ -122,11 +124,40 @@ class JobSpec(SpecModel):
         "places are found.",
         examples=[False],
     )
-    priority: Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)] = Field(
+    min_available: Annotated[Whole, Field(ge=1, le=MOST_MEMBERS)] | None = Field(
+        None,
+        alias="minAvailable",
+        description="An elastic gang: so many members are enough to start, all servers and one of "
+        "each other role among them. On a shared cluster it grows when there is room and shrinks "
+        "before it is pushed out; `moor run` starts as many as have a place and leaves it at that. "
+        "The world size is that of the members that started. Not given: all of them.",
+        examples=[3],
+    )
+    traffic: TrafficSpec | None = Field(
+        None,
+        description="What the members send each other in a step. The plan then prefers a low load "
+        "on the busiest network card, and shows it.",
+        examples=[{"bytesPerStep": "400Mi"}],
+    )
+    priority: Priority = Field(
         0,
         description="Which job goes first where several wait on a shared cluster: the higher "
-        "number. On one machine it has no effect.",
+        "number, or the name of a priority class: `low` (-60), `normal` (0), `high` (60), `urgent` "
+        "(600) or one of the cluster's own. On one machine it has no effect.",
         examples=[100],
+    )
+    preemptible: YesNo = Field(
+        True,
+        description="Whether the job may be stopped for others on a shared cluster. One that may "
+        "not borrows only what is guaranteed to no other pool.",
+        examples=[False],
+    )
+    expected_duration_s: Annotated[Duration, Field(gt=0)] | None = Field(
+        None,
+        alias="expectedDuration",
+        description="How long the job will run, as far as its author knows. On a shared cluster it "
+        "may then start before jobs that wait, if it ends in time; it is not a limit.",
+        examples=["2h"],
     )
     pool: Label | None = Field(
         None,
@@ -190,6 +221,7 @@ class JobSpec(SpecModel):
             *self._unknown_roles(),
             *self._too_many_members(),
             *self._unpinnable_roles(),
+            *self._more_than_all(),
         ]
         if rejections:
             raise rejected(rejections)
@@ -212,6 +244,12 @@ class JobSpec(SpecModel):
         members = sum(role.replicas for role in self.roles.values())
         if members > MOST_MEMBERS:
             yield Rejection(f"{members} members", f"at most {MOST_MEMBERS} in all", ("roles",))
+
+    def _more_than_all(self) -> Iterator[Rejection]:
+        members = sum(role.replicas for role in self.roles.values())
+        if self.min_available is not None and self.min_available > members:
+            accepted = f"at most {members}, the members of the job"
+            yield Rejection(describe(self.min_available), accepted, ("minAvailable",))
 
     def _unpinnable_roles(self) -> Iterator[Rejection]:
         if self.pinning is not Pinning.EXCLUSIVE:

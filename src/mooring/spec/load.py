@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 from mooring.model.cluster import Node
 from mooring.model.errors import BadInput, Problem
 from mooring.spec.base import Rejection
+from mooring.spec.cluster import ClusterFile
 from mooring.spec.document import Document, FieldPath, format_path, parse_document
 from mooring.spec.explain import explain
 from mooring.spec.job import TrainingJob
 from mooring.spec.overrides import Override, apply, parse_overrides
-from mooring.spec.pools import PoolEntry
 from mooring.spec.source import WHOLE_FILE, name_of, read_text
 
 _MOST_PROBLEMS = 50
@@ -46,24 +46,20 @@ def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> Training
     return job
 
 
+def load_cluster_file(path: Path) -> ClusterFile:
+    """A whole cluster file: nodes, and how jobs share them. Raises BadInput."""
+    source = name_of(path)
+    return _validate(ClusterFile, parse_document(read_text(path), source), source)
+
+
 def load_cluster(path: Path) -> tuple[Node, ...]:
     """The nodes that a cluster file describes. Raises BadInput."""
-    return parse_cluster(read_text(path), name_of(path))
+    return load_cluster_file(path).to_nodes()
 
 
 def parse_cluster(text: str, source: str) -> tuple[Node, ...]:
     """The nodes that a text describes; `source` names it in errors. Raises BadInput."""
-    from mooring.spec.cluster import ClusterFile
-
     return _validate(ClusterFile, parse_document(text, source), source).to_nodes()
-
-
-def load_pools(path: Path) -> tuple[PoolEntry, ...]:
-    """The pools that a cluster file describes. Raises BadInput."""
-    from mooring.spec.cluster import ClusterFile
-
-    source = name_of(path)
-    return _validate(ClusterFile, parse_document(read_text(path), source), source).pools
 
 
 def _use_text_where_wanted(data: dict[str, Any], sets: Sequence[Override]) -> None:

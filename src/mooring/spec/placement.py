@@ -9,8 +9,16 @@ from pydantic import Field, model_validator
 
 from mooring.model.cluster import Toleration
 from mooring.model.member import Preset, Relation, Rule
+from mooring.spec.affinity import NodeAffinitySpec
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.fields import FilledText, RoleName, Text, Whole, YesNo
+
+_ZONES = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+NODE_AFFINITY_EXAMPLE = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [_ZONES]}]
+    }
+}
 
 
 class TolerationOperator(StrEnum):
@@ -117,6 +125,18 @@ class PlacementSpec(SpecModel):
         alias="nodeSelector",
         description="Labels that a node must have to take any member of the job.",
         examples=[{"disk": "ssd"}],
+    )
+    node_affinity: NodeAffinitySpec = Field(
+        NodeAffinitySpec(),
+        alias="nodeAffinity",
+        description="Which nodes may take any member of the job and which they would like.",
+        examples=[NODE_AFFINITY_EXAMPLE],
+    )
+    node_name: FilledText | None = Field(
+        None,
+        alias="nodeName",
+        description="The one node that every member must be on, unless its role names another.",
+        examples=["gpu-0"],
     )
     tolerations: tuple[TolerationSpec, ...] = Field(
         (),

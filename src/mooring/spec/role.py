@@ -8,11 +8,12 @@ from pydantic import ConfigDict, Field, model_validator
 
 from mooring.model.member import Restart
 from mooring.model.resources import Resources, counts
+from mooring.spec.affinity import NodeAffinitySpec
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.extended import BESIDE, Extended, extended_field, gathered
 from mooring.spec.fields import Cpus, EnvName, FilledText, Gpus, Label, Memory, Text, Whole
 from mooring.spec.kubernetes import PodSpec
-from mooring.spec.placement import TolerationSpec
+from mooring.spec.placement import NODE_AFFINITY_EXAMPLE, TolerationSpec
 
 MOST_MEMBERS = 10_000
 MOST_PROCESSES = 1024
@@ -97,6 +98,20 @@ class Role(SpecModel):
         description="Labels that a node must have to take members of this role, added to those "
         "of `placement.nodeSelector`.",
         examples=[{"accelerator": "a100"}],
+    )
+    node_affinity: NodeAffinitySpec = Field(
+        NodeAffinitySpec(),
+        alias="nodeAffinity",
+        description="Which nodes may take members of this role and which they would like, in "
+        "addition to `placement.nodeAffinity`.",
+        examples=[NODE_AFFINITY_EXAMPLE],
+    )
+    node_name: FilledText | None = Field(
+        None,
+        alias="nodeName",
+        description="The one node that members of this role must be on. Not given: "
+        "`placement.nodeName`.",
+        examples=["gpu-0"],
     )
     tolerations: tuple[TolerationSpec, ...] = Field(
         (),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from clusters import by_node, gang, members, node, nodes, role_counts
 
 from mooring.brain import place
-from mooring.brain.profile import Profile
+from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.traffic import busiest, busiest_link
 from mooring.model.cluster import Node, Snapshot
-from mooring.model.member import Gang
+from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan
 from mooring.model.traffic import Pattern, Traffic
 
@@ -67,7 +69,25 @@ def test_one_server_draws_its_workers_to_it() -> None:
     # spread: 1 server, 3 workers elsewhere = 24 MB; all on one node = nothing
     plan = plan_of(ps_job("spread", 1, 3), nodes(4, 8))
     assert len(by_node(plan)) == 1
-    assert len(by_node(plan_of(ps_job("spread", 1, 3), nodes(4, 8), Profile("plain")))) == 4
+    undeclared = replace(ps_job("spread", 1, 3), traffic=None)
+    assert len(by_node(plan_of(undeclared, nodes(4, 8)))) == 4
+
+
+def test_declared_traffic_counts_without_a_profile_that_weighs_it() -> None:
+    plan = plan_of(ps_job("spread", 1, 3), nodes(4, 8), DEFAULT)
+    assert len(by_node(plan)) == 1
+
+
+def test_a_hot_server_makes_its_nic_the_busiest() -> None:
+    # ps-0 takes 6 MB of each of 4 workers, ps-1 2 MB: 24 and 8 MB; two workers' nodes 2 x 8 MB
+    exchanged = Traffic(Pattern.PARAMETER_SERVER, 8 * MB, (6 * MB, 2 * MB))
+    job = replace(ps_job("isolate", 2, 4), traffic=exchanged)
+    cluster = nodes(4, 8)
+    plan = plan_of(job, cluster)
+    link = busiest_link(job, plan, cluster)
+    assert link is not None
+    hot = next(p.slot.node for p in plan.placements if p.member == MemberId("ps", 0))
+    assert (link.node, link.bytes_per_step) == (hot, 24 * MB)
 
 
 def test_many_servers_and_workers_are_kept_apart() -> None:

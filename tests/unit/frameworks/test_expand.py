@@ -243,3 +243,126 @@ spec:
     assert (worker.image, other.image) == ("train:1", "other:1")
     assert worker.labels == (("mooring.dev/pipeline", "nightly"), ("team", "a"), ("tier", "x"))
     assert dict(other.labels)["tier"] == "y"
+
+
+ZONE = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+FAST = {"key": "disk", "operator": "NotIn", "values": ["hdd"]}
+CORES = {"key": "cores", "operator": "Gt", "values": ["8"]}
+
+
+def affinity(*terms: dict[str, Any], liked: tuple[tuple[int, dict[str, Any]], ...] = ()) -> Any:
+    found: dict[str, Any] = {}
+    if terms:
+        found["requiredDuringSchedulingIgnoredDuringExecution"] = {
+            "nodeSelectorTerms": [{"matchExpressions": [term]} for term in terms]
+        }
+    if liked:
+        found["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {"weight": weight, "preference": {"matchExpressions": [term]}} for weight, term in liked
+        ]
+    return found
+
+
+def test_node_affinity_of_job_and_role_must_both_hold() -> None:
+    gang = expand(
+        make_job(
+            "indexed",
+            {
+                "worker": {"nodeAffinity": affinity(FAST, CORES, liked=((5, ZONE),))},
+                "other": {"nodeName": "n7"},
+            },
+            placement={
+                "nodeAffinity": affinity(ZONE, liked=((1, FAST),)),
+                "nodeName": "n1",
+            },
+        )
+    )
+    worker, other = (member.wish for member in gang.members)
+    # (zone) and (disk or cores) = (zone and disk) or (zone and cores)
+    assert [str(term) for term in worker.required] == [
+        "zone In a,b and disk NotIn hdd",
+        "zone In a,b and cores Gt 8",
+    ]
+    assert [(str(term), term.weight) for term in worker.preferred] == [
+        ("disk NotIn hdd", 1),
+        ("zone In a,b", 5),
+    ]
+    assert (worker.node, other.node) == ("n1", "n7")
+    assert [str(term) for term in other.required] == ["zone In a,b"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "traffic", "expected"),
+    [
+        # the pattern follows the strategy unless it is named
+        ("tensorflow", CHIEF_PS_WORKER, {"bytesPerStep": 8}, ("parameter-server", 8, ())),
+        ("tensorflow", CHIEF_PS_WORKER, {"perServer": [6, 2]}, ("parameter-server", 8, (6, 2))),
+        ("pytorch", {"worker": {"replicas": 2}}, {"bytesPerStep": "1Ki"}, ("ring", 1024, ())),
+        (
+            "indexed",
+            {"worker": {"replicas": 2}},
+            {"pattern": "ring", "bytesPerStep": 1},
+            ("ring", 1, ()),
+        ),
+    ],
+)
+def test_declared_traffic(
+    framework: str, roles: dict[str, dict[str, Any]], traffic: Any, expected: Any
+) -> None:
+    found = expand(make_job(framework, roles, traffic=traffic)).traffic
+    assert found is not None
+    assert (found.pattern.value, found.bytes_per_step, found.per_server) == expected
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "spec", "path", "words"),
+    [
+        (
+            "indexed",
+            {"worker": {}},
+            {"traffic": {"bytesPerStep": 1}},
+            "spec.traffic.pattern",
+            "indexed implies none | one of: parameter-server, ring",
+        ),
+        (
+            "pytorch",
+            {"worker": {}},
+            {"traffic": {"pattern": "parameter-server", "bytesPerStep": 1}},
+            "spec.traffic.pattern",
+            "no role of the job serves parameters",
+        ),
+        (
+            "tensorflow",
+            CHIEF_PS_WORKER,
+            {"traffic": {"perServer": [1, 2, 3]}},
+            "spec.traffic.perServer",
+            "3 amounts | 2, one for each member of ps",
+        ),
+        (
+            "pytorch",
+            {"worker": {}},
+            {"traffic": {"perServer": [1]}},
+            "spec.traffic.perServer",
+            "a list, with a ring | bytesPerStep instead",
+        ),
+        # both servers, the chief and one worker are four
+        (
+            "tensorflow",
+            CHIEF_PS_WORKER,
+            {"minAvailable": 3},
+            "spec.minAvailable",
+            "3 | at least 4: all 2 of ps, one chief, one worker are always there",
+        ),
+        (
+            "indexed",
+            {"worker": {"replicas": 2}},
+            {"minAvailable": 1, "gang": False},
+            "spec.minAvailable",
+            "1 beside 'gang: false'",
+        ),
+    ],
+)
+def test_traffic_and_elastic_gangs_that_cannot_be(
+    framework: str, roles: dict[str, dict[str, Any]], spec: Any, path: str, words: str
+) -> None:
+    assert words in problems_of(framework, roles, **spec)[path]

@@ -8,6 +8,7 @@ import pytest
 
 from mooring.model.errors import BadInput
 from mooring.model.resources import Resources
+from mooring.model.traffic import Pattern, Traffic
 from mooring.simulate import trace
 from mooring.simulate.trace import load_workload, parse_csv, parse_workload
 
@@ -35,6 +36,27 @@ def test_work_and_duration_mean_the_same_gang() -> None:
     assert found["c"].duration_s == 300.0
 
 
+def test_wishes_and_traffic_reach_the_gang() -> None:
+    text = HEAD + (
+        "jobs:\n"
+        "- name: a\n"
+        "  duration: 10m\n"
+        "  traffic: {bytesPerStep: 8Mi}\n"
+        "  roles:\n"
+        "    ps: {nodeName: n1}\n"
+        "    worker:\n"
+        "      nodeAffinity:\n"
+        "        requiredDuringSchedulingIgnoredDuringExecution:\n"
+        "          nodeSelectorTerms:\n"
+        "          - matchExpressions: [{key: disk, operator: Exists}]\n"
+    )
+    gang = parse_workload(text, "w").jobs[0].gang()
+    server, worker = gang.members
+    assert gang.traffic == Traffic(Pattern.PARAMETER_SERVER, 8 << 20)
+    assert server.wish.node == "n1"
+    assert [str(term) for term in worker.wish.required] == ["disk Exists"]
+
+
 def test_a_csv_line_is_a_job() -> None:
     text = (
         "name,arrival_s,duration_s,replicas,cpu,memory,gpu,pool,priority,preemptible\n"
@@ -53,6 +75,12 @@ def test_a_csv_line_is_a_job() -> None:
     ("body", "path", "found", "accepted"),
     [
         ("jobs: []", "jobs", "an empty list", "at least 1 entry"),
+        (
+            "jobs: [{name: a, work: 1s, traffic: {perServer: [1]}, roles: {ps: {replicas: 2}}}]",
+            "jobs[0].traffic.perServer",
+            "1 amounts",
+            "2, one for each ps",
+        ),
         ("jobs: [{name: a, roles: {w: {}}}]", "jobs[0].duration", "neither", "one of"),
         (
             "jobs: [{name: a, duration: 1s, work: 1s, roles: {w: {}}}]",

@@ -15,6 +15,13 @@ spec:
     worker: {replicas: 2}
 """
 
+ZONES = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+LARGE = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["8"]}]}
+NODE_AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ZONES]},
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "preference": LARGE}],
+}
+
 
 def full() -> dict[str, Any]:
     """A valid job that uses every field."""
@@ -39,6 +46,8 @@ def full() -> dict[str, Any]:
                     "resources": {"cpu": 2, "memory": "4Gi", "gpu": 1},
                     "ports": {"main": 0, "metrics": 9100},
                     "nodeSelector": {"disk": "ssd"},
+                    "nodeAffinity": NODE_AFFINITY,
+                    "nodeName": "gpu-0",
                     "tolerations": [{"key": "gpu", "operator": "Exists"}],
                     "restart": "member",
                 },
@@ -56,12 +65,18 @@ def full() -> dict[str, Any]:
                     }
                 ],
                 "nodeSelector": {"zone": "a"},
+                "nodeAffinity": NODE_AFFINITY,
+                "nodeName": "gpu-1",
                 "tolerations": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
             },
             "pinning": "exclusive",
             "threads": 4,
             "gang": False,
-            "priority": -5,
+            "minAvailable": 2,
+            "traffic": {"pattern": "parameter-server", "bytesPerStep": "4Mi"},
+            "priority": "nightly",
+            "preemptible": False,
+            "expectedDuration": "2h",
             "pool": "ads",
             "successPolicy": {"roles": ["worker"], "mode": "any"},
             "failurePolicy": {

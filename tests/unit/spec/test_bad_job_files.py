@@ -39,6 +39,14 @@ def changed(path: str, value: Any) -> str:
     return yaml.safe_dump(data, sort_keys=False)
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+AFFINITY = "spec/roles/worker/nodeAffinity"
+TERM = f"{AFFINITY}/{REQUIRED}/nodeSelectorTerms/0/matchExpressions/0"
+VALUES = (
+    f"spec.roles.worker.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].values"
+)
+PREFERRED = f"{AFFINITY}/preferredDuringSchedulingIgnoredDuringExecution/0"
+
 WRONG_VALUES = [
     # where, the value, the problem's path if another, words of found, words of accepted
     ("apiVersion", "mooring.dev/v2", "", "mooring.dev/v2", "'mooring.dev/v1'"),
@@ -128,7 +136,43 @@ WRONG_VALUES = [
     ("spec/threads", True, "", "true", "auto, or a whole number"),
     ("spec/threads", [1], "", "a list of 1", "auto, or a whole number"),
     ("spec/gang", 1, "", "the number 1", "true or false"),
-    ("spec/priority", 2**31, "", "the number 2147483648", "at most 2147483647"),
+    ("spec/priority", "Nightly Run", "", "'Nightly Run'", "lower-case letters"),
+    ("spec/priority", 1.5, "", "the number 1.5", "the name of a class"),
+    ("spec/preemptible", "no", "", "the text 'no'", "true or false"),
+    ("spec/expectedDuration", 0, "", "the number 0", "more than 0"),
+    ("spec/expectedDuration", "2 hours", "", "'2 hours'", "1h30m"),
+    ("spec/minAvailable", 0, "", "the number 0", "at least 1"),
+    ("spec/minAvailable", 4, "", "the number 4", "at most 3, the members of the job"),
+    ("spec/minAvailable", "2", "", "the text '2'", "a whole number"),
+    ("spec/traffic", {}, "spec.traffic.bytesPerStep", "neither", "bytesPerStep, perServer"),
+    ("spec/traffic", 5, "", "the number 5", "pattern, bytesPerStep, perServer"),
+    ("spec/traffic/perServer", [1], "spec.traffic.bytesPerStep", "both", "one of"),
+    ("spec/traffic", {"perServer": []}, "spec.traffic.perServer", "an empty list", "at least 1"),
+    ("spec/traffic/pattern", "star", "", "'star'", "one of: parameter-server, ring"),
+    ("spec/traffic/bytesPerStep", "4MB", "", "'4MB'", "4Gi"),
+    ("spec/traffic/bytesPerStep", -1, "", "the number -1", "not negative"),
+    ("spec/roles/worker/nodeName", "", "", "an empty text", "not empty"),
+    ("spec/placement/nodeName", 3, "", "the number 3", "a text"),
+    ("spec/placement/nodeAffinity", [], "", "an empty list", REQUIRED),
+    (f"{TERM}/operator", "in", "", "'in'", "did you mean 'In'?"),
+    (f"{TERM}/operator", "Exists", VALUES, "2 values", "no values with operator Exists"),
+    (f"{TERM}/operator", "DoesNotExist", VALUES, "2 values", "no values"),
+    (f"{TERM}/operator", "Gt", VALUES, "2 values", "one whole number in quotes"),
+    (f"{TERM}/values", [], "", "0 values", "at least one value with operator In"),
+    (f"{TERM}/values", [8], f"{VALUES}[0]", "the number 8", 'in quotes: "8"'),
+    (f"{TERM}/key", _DELETE, "", "nothing", "The label's key"),
+    (f"{PREFERRED}/weight", 0, "", "the number 0", "at least 1"),
+    (f"{PREFERRED}/weight", 101, "", "the number 101", "at most 100"),
+    (f"{PREFERRED}/weight", _DELETE, "", "nothing", "How much it counts"),
+    (
+        f"{PREFERRED}/preference/matchExpressions/0/values",
+        ["eight"],
+        "",
+        "'eight'",
+        "one whole number in quotes",
+    ),
+    (f"{PREFERRED}/preference/matchExpressions", [], "", "an empty list", "at least 1 entry"),
+    ("spec/priority", 2**31, "", "the number 2147483648", "to 2147483647"),
     ("spec/pool", "Ads!", "", "'Ads!'", "lower-case letters"),
     ("spec/successPolicy/roles", ["wrker"], "spec.successPolicy.roles[0]", "wrker", "'worker'?"),
     ("spec/successPolicy/mode", "most", "", "'most'", "one of: all, any"),

@@ -7,6 +7,7 @@ out. Where the members go is the planner's business.
 from mooring.brain.queue.admit import decide
 from mooring.brain.queue.apply import apply, ended
 from mooring.brain.queue.arrivals import Outcome, arrive
+from mooring.brain.queue.elastic import as_many_as_fit
 from mooring.brain.queue.pools import check_pools
 from mooring.brain.queue.types import (
     DEFAULT_POOL,
@@ -41,6 +42,7 @@ __all__ = [
     "Wait",
     "apply",
     "arrive",
+    "as_many_as_fit",
     "check_pools",
     "decide",
     "ended",

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from mooring.brain.presets import recipe_for
 from mooring.brain.queue.scene import Block, Cause, Scene
-from mooring.brain.queue.types import RunningGang
+from mooring.brain.queue.types import QueuedGang, RunningGang
 from mooring.model.member import Gang, MemberId, Relation, Rule
 from mooring.model.plan import Placement, Plan, Refusal
 
@@ -26,6 +26,27 @@ def largest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
         else:
             high = middle - 1
     return best
+
+
+def as_many_as_fit(
+    queued: QueuedGang, place: Callable[[Gang], Plan | Refusal]
+) -> tuple[Gang, Plan | Refusal]:
+    """The gang at the largest size that has a plan, or at its least with the refusal."""
+    if queued.least == queued.most or not queued.gang.all_or_nothing:
+        return queued.gang, place(queued.gang)
+    found: dict[int, tuple[Gang, Plan | Refusal]] = {}
+
+    def fits(size: int) -> bool:
+        gang, _ = queued.sized(size)
+        found[size] = gang, place(gang)
+        return isinstance(found[size][1], Plan)
+
+    if fits(queued.most):
+        return found[queued.most]
+    size = largest(queued.least, queued.most - 1, fits)
+    if size is None and queued.least not in found:
+        fits(queued.least)
+    return found[queued.least if size is None else size]
 
 
 def shrunk(running: RunningGang, size: int) -> RunningGang | None:

@@ -1,0 +1,95 @@
+"""Jobs onto nodes, one alone or several through the queue. Looks and decides, starts nothing.
+
+`app` plans here before it runs a job; `moor plan` and `moor explain` do nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mooring import frameworks
+from mooring.brain import place, queue
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.queue.order import CLASSES
+from mooring.brain.state import ClusterState
+from mooring.model.cluster import Snapshot
+from mooring.model.errors import BadInput
+from mooring.model.member import Gang
+from mooring.model.plan import Plan, Refusal
+from mooring.model.resources import Resources
+from mooring.spec import TrainingJob
+from mooring.spec.base import one_of
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes with what is held on them, and how jobs share them."""
+
+    snapshot: Snapshot
+    pools: tuple[queue.PoolSpec, ...] = ()
+    classes: Mapping[str, int] = field(default_factory=lambda: CLASSES)
+
+    @property
+    def capacity(self) -> Resources:
+        return sum((node.capacity for node in self.snapshot.nodes), Resources())
+
+
+def plan_job(
+    job: TrainingJob, snapshot: Snapshot, source: str = "job", profile: Profile = DEFAULT
+) -> tuple[Gang, Plan | Refusal]:
+    """Where each member would go. An elastic gang comes back as large as it fits."""
+    asked = queue.QueuedGang(frameworks.expand(job, source), min_available=job.spec.min_available)
+    gang, answer = queue.as_many_as_fit(asked, lambda gang: place(gang, snapshot, profile))
+    if isinstance(answer, Plan) and len(gang.members) < asked.most:
+        note = f"starts with {len(gang.members)} of {asked.most} members (minAvailable)"
+        answer = replace(answer, notes=(*answer.notes, note))
+    return gang, answer
+
+
+def plan_queue(
+    jobs: Sequence[tuple[TrainingJob, str]], cluster: Cluster, profile: Profile = DEFAULT
+) -> tuple[list[Gang], queue.Outcome]:
+    """What the queue would decide if these jobs (with their sources) arrived one by one."""
+    names = [job.metadata.name for job, _ in jobs]
+    queued = []
+    for second, (job, source) in enumerate(jobs):
+        if names.count(job.metadata.name) > 1:
+            raise BadInput.at(source, "metadata.name", repr(job.metadata.name), "a name of its own")
+        queued.append(_queued(job, source, cluster, float(second)))
+    problems = queue.check_pools(cluster.pools, cluster.capacity)
+    if problems:
+        raise BadInput("cluster", problems)
+    state = ClusterState(cluster.snapshot, profile)
+    return [each.gang for each in queued], queue.arrive(
+        queued, state, cluster.capacity, cluster.pools
+    )
+
+
+def _queued(job: TrainingJob, source: str, cluster: Cluster, arrived_s: float) -> queue.QueuedGang:
+    spec = job.spec
+    known = {pool.name for pool in cluster.pools}
+    pool = spec.pool or queue.DEFAULT_POOL
+    if known and pool not in known:
+        found = repr(spec.pool) if spec.pool else "no pool"
+        accepted = f"one of the cluster's pools: {', '.join(sorted(known))}"
+        raise BadInput.at(source, "spec.pool", found, accepted)
+    return queue.QueuedGang(
+        frameworks.expand(job, source),
+        priority=priority_of(spec.priority, cluster.classes, source),
+        pool=pool if known else queue.DEFAULT_POOL,
+        arrived_s=arrived_s,
+        preemptible=spec.preemptible,
+        min_available=spec.min_available,
+        expected_s=spec.expected_duration_s,
+    )
+
+
+def priority_of(given: int | str, classes: Mapping[str, int], source: str) -> int:
+    """The number that a priority or the name of a class stands for."""
+    if isinstance(given, int):
+        return given
+    if given not in classes:
+        accepted = f"a whole number, or {one_of(given, classes)}"
+        raise BadInput.at(source, "spec.priority", repr(given), accepted)
+    return classes[given]
