@@ -62,6 +62,18 @@ _DEFAULT_PLUGINS = {
     "NodeResourcesBalancedAllocation": 1.0,
     "ImageLocality": 1.0,
 }
+#: The score plugins that version 1 of the configuration still has: it refuses others.
+_WRITABLE = frozenset(
+    {
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+        "NodeAffinity",
+        "TaintToleration",
+        "InterPodAffinity",
+        "PodTopologySpread",
+        "ImageLocality",
+    }
+)
 _STRATEGIES = {
     "LeastAllocated": "least-requested",
     "MostAllocated": "most-requested",
@@ -157,7 +169,7 @@ def to_configuration(profile: Profile) -> dict[str, object]:
                     "shape": [{"utilization": int(u), "score": int(s)} for u, s in profile.shape]
                 }
             enabled["NodeResourcesFit"] = points
-        elif rule in plugin_of and rule not in strategy_of:
+        elif plugin_of.get(rule) in _WRITABLE:
             enabled[plugin_of[rule]] = points
     found: dict[str, object] = {
         "schedulerName": profile.name,
@@ -176,6 +188,23 @@ def to_configuration(profile: Profile) -> dict[str, object]:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [found],
     }
+
+
+def without_counterpart(profile: Profile) -> tuple[tuple[str, str], ...]:
+    """The scores that `to_configuration` leaves out, each with the reason."""
+    known = {rule for name in _PLUGINS if name in _WRITABLE for rule in _PLUGINS[name]}
+    known.update(_STRATEGIES.values())
+    strategies = [rule for rule, _ in profile.scores if rule in _STRATEGIES.values()]
+    found = [
+        (rule, "kube-scheduler has no such rule; it is left out")
+        for rule, _ in profile.scores
+        if rule not in known
+    ]
+    found += [
+        (rule, f"kube-scheduler scores by one of {', '.join(strategies)}; {strategies[0]} is kept")
+        for rule in strategies[1:]
+    ]
+    return tuple(found)
 
 
 def _strategy(profile: Mapping[str, object], path: str, source: str) -> tuple[str, Shape, Shares]:

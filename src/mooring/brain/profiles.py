@@ -57,6 +57,22 @@ def read(document: object, source: str = "profile") -> Reading:
     )
 
 
+def to_document(profile: Profile) -> dict[str, object]:
+    """Mooring's own form, which `read` reads back as the same profile."""
+    document: dict[str, object] = {"name": profile.name}
+    more = [name for name in profile.filters if name not in ALWAYS]
+    if more:
+        document["filters"] = more
+    if profile.scores:
+        document["scores"] = dict(profile.scores)
+    if "ratio" in dict(profile.scores):
+        document["ratio"] = {
+            "shape": [list(point) for point in profile.shape],
+            "resources": dict(profile.ratio_of),
+        }
+    return document
+
+
 def _filters(source: str, found: object) -> tuple[str, ...]:
     if found is None:
         return ALWAYS

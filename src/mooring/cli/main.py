@@ -16,6 +16,7 @@ _COMMANDS = {
     "plan": ("mooring.cli.plan:plan", "Show where each member would go, and why. Starts nothing."),
     "simulate": ("mooring.cli.simulate:simulate", "Run a workload in virtual time."),
     "explain": ("mooring.cli.explain:explain", "Explain each node's answer, and what would help."),
+    "profile": ("mooring.cli.profile:profile", "Show a profile, or write it for kube-scheduler."),
     "run": ("mooring.cli.run:run", "Run a job on this machine until it ends."),
     "ps": ("mooring.cli.runs:ps", "List runs."),
     "logs": ("mooring.cli.logs:logs", "Print what members printed, merged."),

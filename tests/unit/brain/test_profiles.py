@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.brain.kube_profiles import to_configuration
-from mooring.brain.profile import ALWAYS, LOWEST_RATIO
-from mooring.brain.profiles import read
+from mooring.brain.kube_profiles import to_configuration, without_counterpart
+from mooring.brain.profile import ALWAYS, FULL, LOWEST_RATIO, Profile
+from mooring.brain.profiles import read, to_document
 from mooring.model.errors import BadInput
 
 
@@ -127,10 +127,11 @@ def test_what_is_disabled_is_gone() -> None:
 @pytest.mark.parametrize(
     ("priority", "plugin", "ours"),
     [
-        ("SelectorSpreadPriority", "SelectorSpread", "selector-spread"),
+        # Version 1 of the configuration has neither SelectorSpread nor NodePreferAvoidPods.
+        ("SelectorSpreadPriority", None, "selector-spread"),
         ("ServiceSpreadingPriority", None, "service-spread"),
         ("ImageLocalityPriority", "ImageLocality", "images"),
-        ("NodePreferAvoidPodsPriority", "NodePreferAvoidPods", "avoid"),
+        ("NodePreferAvoidPodsPriority", None, "avoid"),
         ("EqualPriority", None, "equal"),
     ],
 )
@@ -140,3 +141,18 @@ def test_scores_by_their_kubernetes_names(priority: str, plugin: str | None, our
     assert policy.notes == ()
     again = read(to_configuration(policy.profile)).profile.scores
     assert again == (((ours, 30.0),) if plugin else ())
+
+
+def test_what_a_scheduler_configuration_cannot_say_is_named() -> None:
+    scores = (("tight", 5.0), ("ratio", 10.0), ("balanced", 10.0), ("most-requested", 1.0))
+    found = dict(without_counterpart(Profile("mine", scores=scores)))
+    assert list(found) == ["tight", "most-requested"]
+    assert "no such rule" in found["tight"]
+    assert "ratio is kept" in found["most-requested"]
+    written = read(to_configuration(Profile("mine", scores=scores))).profile
+    assert {name for name, _ in written.scores} == {"ratio", "balanced"}
+
+
+def test_the_own_form_reads_back_as_the_same_profile() -> None:
+    for profile in (FULL, Profile("plain"), Profile("x", scores=(("ratio", 1.5),))):
+        assert read(to_document(profile)).profile == profile
