@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+
+import numpy as np
 
 from mooring.brain import (
     exact,
@@ -138,6 +141,23 @@ def _best_attempt(gang: Gang, recipe: Recipe, layout: Layout, free: Free, kinds:
         if not isinstance(found, exact.Result):
             return attempt(fresh(), kinds, Trial(tuple(found), Zone()), forced=found)
     return best
+
+
+def seated(
+    gang: Gang, kinds: Kinds, seats: Mapping[int, int], layout: Layout, free: Free, profile: Profile
+) -> Plan | None:
+    """The plan with each position on the node that `seats` names; None if a node refuses one."""
+    fresh = partial(Board, gang, recipe_for(gang, profile), layout, free, kinds.roles)
+    order = tuple(sorted(seats, key=lambda position: (kinds.of[position], position)))
+    board = fresh()
+    for position in order:
+        want, row = kinds[position], np.array([seats[position]])
+        for answers in (board.objections(want, row), board.gang_objections(want, row)):
+            if any(refused[0] for refused in answers.values()):
+                return None
+        board.take(want, row)
+        board.untried[want.role] -= 1
+    return _plan(gang, attempt(fresh(), kinds, Trial(order, Zone()), forced=seats))
 
 
 def _rank(result: Attempt, recipe: Recipe) -> tuple[int, int]:

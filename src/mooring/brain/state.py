@@ -6,15 +6,16 @@ applies what really happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
+from mooring.brain import packing
 from mooring.brain.board import Board
 from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
-from mooring.brain.planner import decide
+from mooring.brain.planner import decide, seated
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.residents import settle
 from mooring.brain.verdicts import replay
@@ -69,6 +70,24 @@ class ClusterState:
         if known is not None and known[0] == gang:
             return known[1]
         return decide(gang, self._layout, self._free, self.profile).outcome
+
+    def packable(self, gangs: Sequence[Gang]) -> bool:
+        return packing.packable(gangs, self._layout, self.profile)
+
+    def pack(self, gangs: Sequence[Gang], budget: packing.Budget) -> tuple[Plan, ...] | None:
+        """Plans for all of these at once, to be taken in this order; None if none was found."""
+        found = packing.pack(gangs, self._layout, self._free, self.profile, budget)
+        if found is None:
+            return None
+        twin = self.copy()
+        plans = []
+        for gang, (kinds, seats) in zip(gangs, found, strict=True):
+            plan = seated(gang, kinds, seats, twin._layout, twin._free, twin.profile)
+            if plan is None:
+                return None
+            twin.assume(gang, plan)
+            plans.append(plan)
+        return tuple(plans)
 
     def explain(self, gang: Gang, member: MemberId | None = None) -> tuple[NodeVerdict, ...]:
         """Each node's verdict on this member when its turn comes; without one, on the member

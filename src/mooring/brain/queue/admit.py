@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
-from mooring.brain.queue import elastic, preempt, repack, sentences
+from mooring.brain.queue import elastic, preempt, sentences
 from mooring.brain.queue.backfill import Reservation
+from mooring.brain.queue.heads import Heads
 from mooring.brain.queue.order import Key, key
+from mooring.brain.queue.regroup import Regroup
 from mooring.brain.queue.scene import Block, Cause, Change, Scene
 from mooring.brain.queue.types import (
     Admit,
@@ -30,7 +31,7 @@ from mooring.brain.queue.types import (
     Shrink,
     Wait,
 )
-from mooring.model.plan import Placement, Plan, Slot
+from mooring.model.plan import Plan
 
 
 def decide(
@@ -54,11 +55,13 @@ class _Round:
         keyed.sort(key=lambda item: (item[0][:2], self.scene.part(item[1]), item[0][2]))
         for item in keyed:
             self.queues.setdefault(self._queue_of(item[1]), deque()).append(item)
-        #: By queue, those that could not start, in order.
-        self.blocked: dict[str, list[Reservation]] = {}
+        self.heads = Heads(self.scene)
         self.started: set[str] = set()
         self.searches: dict[str, int] = {}
         self.repacks_left = state.policy.most_searches
+        self.regroup = Regroup(self.scene)
+        #: By queue, those of one turn that arrived together and have been looked at.
+        self.equals: dict[str, list[QueuedGang]] = {}
 
     def _queue_of(self, queued: QueuedGang) -> str:
         """Where nothing is divided all pools are one."""
@@ -67,15 +70,19 @@ class _Round:
     def run(self) -> tuple[Decision, ...]:
         while (name := self._next()) is not None:
             queue = self.queues[name]
-            if len(self.blocked.get(name, ())) >= self.policy.most_tried:
+            if self.heads.blocked(name) >= self.policy.most_tried:
                 self._leave_in_line(name)
                 continue
-            _, queued = queue.popleft()
+            turn, queued = queue.popleft()
             if not queue:
                 del self.queues[name]
+            if queued.least == queued.most:
+                self.equals.setdefault(name, []).append(queued)
             block = self._try(queued)
             if block is not None:
                 self._block(name, queued, block)
+            if not queue or queue[0][0][:2] != turn[:2]:
+                self._close(name)
         self._grow()
         return (*self.decisions, *self.waits)
 
@@ -125,43 +132,68 @@ class _Round:
         self._admit(queued, way.plan, ())
         return None
 
-    def _repack(self, queued: QueuedGang) -> bool:
-        """Start it by placing those anew that start in this round, if that delays no head."""
+    def _starting(self) -> list[RunningGang] | None:
+        """Those that start in this round; None if they may not be placed anew."""
         admits = [each for each in self.decisions if isinstance(each, Admit)]
         # Once somebody gives way the order of the decisions matters.
-        if not admits or len(admits) < len(self.decisions) or self.repacks_left <= 0:
-            return False
+        if not admits or len(admits) < len(self.decisions):
+            return None
         if len(admits) >= self.policy.most_repacked:
+            return None
+        return [self.scene.running[each.job] for each in admits]
+
+    def _repack(self, queued: QueuedGang) -> bool:
+        """Start it by placing those anew that start in this round, if that delays no head."""
+        before = self._starting()
+        if before is None or self.repacks_left <= 0:
             return False
-        scene = self.scene
-        gang, _ = queued.sized(queued.least)
-        unplaced = tuple(Placement(member.id, Slot("", ())) for member in gang.members)
-        newcomer = RunningGang(queued, Plan(queued.job, unplaced), self.now_s)
-        before = [scene.running[each.job] for each in admits]
-        after = repack.together(scene, [*before, newcomer])
-        if after is None or not self._exchange(before, after):
+        after = self.regroup.one_more(before, queued)
+        if after is None or not self._exchange(before, after, self.heads.all()):
             self.repacks_left -= 1
             return False
-        plans = {each.job: each.plan for each in after}
-        self.decisions = [replace(each, plan=plans[each.job]) for each in admits]
-        scene.stop(queued.job)  # it is charged like everybody else
-        self._admit(queued, plans[queued.job], ())
         return True
 
-    def _exchange(self, before: Sequence[RunningGang], after: Sequence[RunningGang]) -> bool:
-        """Put `after` in the place of `before`, unless a head would start later."""
-        scene = self.scene
-        heads = [head for name in self.blocked if (head := self._reservation(name)) is not None]
+    def _close(self, name: str) -> None:
+        """All of one turn that arrived together have been looked at: can more of them start?"""
+        equals = {one.job: one for one in self.equals.pop(name, ())}
+        while (before := self._starting()) is not None:
+            waiting = [one for one in equals.values() if one.job not in self.started]
+            mine = [each for each in before if each.job in equals]
+            after = self.regroup.more(before, mine, waiting)
+            # Those of one turn have no claim against each other: only others may not be delayed.
+            heads = [head for head in self.heads.all() if head.head.job not in equals]
+            if after is None or not self._exchange(before, after, heads):
+                return
+            joined = [one.job for one in waiting if one.job in self.started]
+            for job in joined:
+                self.heads.remove(name, job)
+            self.waits = [wait for wait in self.waits if wait.job not in joined]
+            for each in mine:
+                if each.job not in self.started:
+                    self._block(name, each.queued, Block(Cause.EQUALS, " and ".join(joined)))
+
+    def _exchange(
+        self,
+        before: Sequence[RunningGang],
+        after: Sequence[RunningGang],
+        heads: Sequence[Reservation],
+    ) -> bool:
+        """Start `after` in the place of `before`, unless a head would start later."""
         starts = [head.start_s for head in heads]
         if None in starts:
             return False
         self._swap(before, after)
         for head, start_s in zip(heads, starts, strict=True):
-            head.look(scene)
+            head.look(self.scene)
             if head.hopeless or head.start_s is None or head.start_s > (start_s or 0.0):
                 head.hopeless = False
                 self._swap(after, before)
                 return False
+        self._swap(after, ())
+        self.decisions.clear()
+        self.started.difference_update(each.job for each in before)
+        for each in after:
+            self._admit(each.queued, each.plan, ())
         return True
 
     def _swap(self, before: Sequence[RunningGang], after: Sequence[RunningGang]) -> None:
@@ -169,13 +201,11 @@ class _Round:
             self.scene.stop(each.job)
         for each in after:
             self.scene.start(each)
-        for heads in self.blocked.values():
-            for head in heads:
-                head.forget()
+        self.heads.forget()
 
     def _plan(self, queued: QueuedGang, size: int) -> Plan | Block:
         _, ask = queued.sized(size)
-        if self.blocked and self.scene.enough(ask) and self.scene.quota(queued, ask) is None:
+        if self.heads and self.scene.enough(ask) and self.scene.quota(queued, ask) is None:
             for head in self._reservations(queued, size):
                 if head.forbids(self.scene, queued, ask):
                     return Block(Cause.HEAD, head.head.job, head.start_s)
@@ -208,21 +238,8 @@ class _Round:
 
     def _reservations(self, queued: QueuedGang, size: int) -> list[Reservation]:
         """Those that this gang must not delay. A guarantee gives way to its own pool only."""
-        own = self._queue_of(queued)
         exempt = self.scene.ledger.within_guarantee(queued.pool, queued.sized(size)[1])
-        return [
-            head
-            for name in self.blocked
-            if (name == own or not exempt)
-            if (head := self._reservation(name)) is not None
-        ]
-
-    def _reservation(self, name: str) -> Reservation | None:
-        for each in self.blocked.get(name, ()):
-            each.look(self.scene)
-            if not each.hopeless:
-                return each
-        return None
+        return self.heads.all(self._queue_of(queued) if exempt else None)
 
     def _in_the_way(
         self, queued: QueuedGang, plan: Plan, changes: Sequence[Change]
@@ -240,12 +257,7 @@ class _Round:
         borrowed = self.scene.ledger.borrowed_for(queued.pool, running.charge)
         self.scene.start(running)
         self.started.add(queued.job)
-        for heads in self.blocked.values():
-            for head in heads:
-                if head in followed:
-                    head.started(running, self.now_s)
-                else:
-                    head.forget()
+        self.heads.started(running, followed)
         self.decisions.append(Admit(queued.job, plan, borrowed))
 
     def _make_way(self, queued: QueuedGang, changes: Sequence[Change]) -> None:
@@ -263,25 +275,22 @@ class _Round:
             said.append(Shrink(before.job, gone, queued.job, reason))
         for change in changes:
             self.scene.change(change)
-        for heads in self.blocked.values():
-            for head in heads:
-                head.forget()
+        self.heads.forget()
         self.decisions.extend(said)
 
     def _block(self, name: str, queued: QueuedGang, block: Block) -> None:
-        heads = self.blocked.setdefault(name, [])
         if self.explain:
-            before = heads[0].head if heads else None
+            before = self.heads.foremost(name)
             sentence = sentences.waits(self.scene, queued, block, before)
             self.waits.append(Wait(queued.job, sentence))
         if block.cause is not Cause.NEVER:
-            heads.append(Reservation(queued))
+            self.heads.add(name, queued)
 
     def _leave_in_line(self, name: str) -> None:
-        before = self.blocked[name][0].head
+        before = self.heads.foremost(name)
         queue = self.queues.pop(name)
-        if self.explain:
-            ahead = len(self.blocked[name])
+        if self.explain and before is not None:
+            ahead = self.heads.blocked(name)
             for position, (_, queued) in enumerate(queue):
                 sentence = sentences.stands_in_line(queued, before, ahead + position)
                 self.waits.append(Wait(queued.job, sentence))
@@ -299,10 +308,8 @@ class _Round:
             after = elastic.grown(self.scene, running, size)
             if isinstance(after, Block):
                 return False
-            for name in self.blocked:
-                head = self._reservation(name)
-                if head is not None and not head.allows(self.scene, after):
-                    return False
+            if not all(head.allows(self.scene, after) for head in self.heads.all()):
+                return False
             found[size] = after
             return True
 
@@ -310,7 +317,5 @@ class _Round:
         if size is None:
             return
         self.scene.change(Change(running, found[size]))
-        for heads in self.blocked.values():
-            for head in heads:
-                head.forget()
+        self.heads.forget()
         self.decisions.append(Grow(running.job, found[size].plan))

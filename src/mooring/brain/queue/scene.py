@@ -6,7 +6,7 @@ plan names the very slots that it holds.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +32,7 @@ class Cause(StrEnum):
     AMOUNT = "amount"
     PLACE = "place"
     HEAD = "head"
+    EQUALS = "equals"
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,21 @@ class Scene:
         """Do the sums allow for it? Where exactly is the planner's business."""
         free = self.free
         return ask[0] <= free[0] and ask[1] <= free[1] and ask[2] <= free[2]
+
+    def permits(self, gangs: Sequence[RunningGang]) -> bool:
+        """Do amounts and pools allow for all of these besides those that run?"""
+        entered: list[RunningGang] = []
+        with self.unchanged():
+            try:
+                for each in gangs:
+                    if self.quota(each.queued, each.charge) or not self.enough(each.charge):
+                        return False
+                    self._enter(each)
+                    entered.append(each)
+                return True
+            finally:
+                for each in entered:
+                    self._leave(each)
 
     def quota(self, queued: QueuedGang, ask: Amount) -> Block | None:
         ledger = self.ledger

@@ -63,6 +63,8 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
             if block.start_s is not None:
                 when = f", which is expected to start in {block.start_s - scene.now_s:.0f} s"
             return f"{start}: starting now would delay {block.detail}{when}."
+        case Cause.EQUALS:
+            return f"{start}: {block.detail}, which arrived with it, start in its place."
 
 
 def stands_in_line(queued: QueuedGang, before: QueuedGang, ahead: int) -> str:

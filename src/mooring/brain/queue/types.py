@@ -5,11 +5,12 @@ All frozen: a decision is a pure function of them. A job's name is its key every
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
+from mooring.brain.packing import Budget
 from mooring.brain.want import kinds_of
 from mooring.model.member import Gang, Member, MemberId
 from mooring.model.plan import Plan, Refusal
@@ -32,6 +33,17 @@ class Planner(Protocol):
     def release(self, job: str) -> None: ...
 
     def copy(self) -> Self: ...
+
+
+@runtime_checkable
+class Packer(Protocol):
+    """A planner that can also place several gangs at once."""
+
+    def packable(self, gangs: Sequence[Gang]) -> bool:
+        """Could `pack` do anything for these?"""
+
+    def pack(self, gangs: Sequence[Gang], budget: Budget) -> tuple[Plan, ...] | None:
+        """Plans that fit together and are taken in this order; None if none was found."""
 
 
 def amount_of(resources: Resources) -> Amount:
@@ -193,6 +205,9 @@ class QueuePolicy:
     """Gangs of one pool for which victims are sought in vain in one round."""
     most_repacked: int = 16
     """Gangs of one round that are placed anew for the sake of one more."""
+    most_packing: int = 20_000
+    """Steps of one packing that is sought for the gangs of one round; five times as many for all
+    of the round, and for each set of gangs that arrived together."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,157 @@
+"""Other plans for the gangs that start in one round, so that one more of them has a place.
+
+Gangs that are admitted in a round are placed one after the other, and nobody has started yet: a
+gang that is refused although the amounts suffice may fit once those before it are placed otherwise.
+A planner that can pack says whether there is such a packing; then plans are sought once more one
+gang after the other, in some orders, because those honour preferences, which a packing does not.
+All is bounded by counted work, so that big clusters and long queues do not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.brain.packing import Budget
+from mooring.brain.queue.exchange import proposals
+from mooring.brain.queue.scene import Change, Scene
+from mooring.brain.queue.types import Packer, QueuedGang, RunningGang
+from mooring.brain.want import Want, kinds_of
+from mooring.model.plan import Placement, Plan, Slot
+
+Turn = tuple[float, ...]
+#: How often whoever has no place may go first.
+_MOST_COMPLAINTS = 4
+#: Packings' worth of steps that a round, and a set of gangs that arrived together, may cost.
+_ROUND = 5
+_CLASS = 20
+
+
+class Regroup:
+    """What one round may still spend on it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._most = scene.policy.most_packing
+        self._left = _ROUND * self._most
+
+    def one_more(
+        self, starting: Sequence[RunningGang], queued: QueuedGang
+    ) -> list[RunningGang] | None:
+        """All that start, with plans that leave a place for this one too."""
+        gangs = [*starting, _unplaced(queued, self._scene.now_s)]
+        budget = Budget(min(self._most, self._left))
+        given = budget.left
+        found = _together(self._scene, (), gangs, budget)
+        self._left -= given - budget.left
+        return found
+
+    def more(
+        self,
+        starting: Sequence[RunningGang],
+        equals: Sequence[RunningGang],
+        waiting: Sequence[QueuedGang],
+    ) -> list[RunningGang] | None:
+        """All that start, with more of these equals, some of which may wait instead."""
+        scene = self._scene
+        if not equals or not waiting:
+            return None
+        free = (scene.free[0], scene.free[1], scene.free[2])
+        proposed = list(proposals([each.queued for each in equals], waiting, free, scene.part))
+        left = _CLASS * self._most
+        for most in (self._most // 4, _ROUND * self._most):
+            for out, joining in proposed:
+                budget = Budget(min(most, left))
+                given = budget.left
+                leaving = [each for each in equals if each.queued in out]
+                staying = [each for each in starting if each not in leaving]
+                gangs = [*staying, *(_unplaced(one, scene.now_s) for one in joining)]
+                found = _together(scene, leaving, gangs, budget)
+                if found is not None:
+                    return found
+                left -= given - budget.left
+                if left <= 0:
+                    return None
+        return None
+
+
+def _unplaced(queued: QueuedGang, now_s: float) -> RunningGang:
+    """As small as it may start, for those who only look at how many members it has."""
+    gang, _ = queued.sized(queued.least)
+    nowhere = tuple(Placement(member.id, Slot("", ())) for member in gang.members)
+    return RunningGang(queued, Plan(queued.job, nowhere), now_s)
+
+
+def _together(
+    scene: Scene, leaving: Sequence[RunningGang], gangs: Sequence[RunningGang], budget: Budget
+) -> list[RunningGang] | None:
+    """These gangs with new plans that fit all at once, once those `leaving` have left.
+
+    Those of `gangs` that run are placed anew. `scene` is left as it was. The plan of a gang that
+    does not run yet is not looked at: only how many members it has.
+    """
+    moving = [Change(each) for each in (*leaving, *gangs) if each.job in scene.running]
+    with scene.supposing(moving):
+        if not scene.permits(gangs):
+            return None
+        planner = scene.planner
+        wanted = [each.gang for each in gangs]
+        if not isinstance(planner, Packer) or not planner.packable(wanted):
+            return _one_by_one(scene, _orders(gangs), _MOST_COMPLAINTS)
+        plans = planner.pack(wanted, budget)
+        if plans is None:
+            return None
+        packed = [
+            RunningGang(each.queued, plan, each.started_s)
+            for each, plan in zip(gangs, plans, strict=True)
+        ]
+        return _one_by_one(scene, [gangs, *_orders(gangs)[:1]], 1) or packed
+
+
+def _one_by_one(
+    scene: Scene, orders: Sequence[Sequence[RunningGang]], most_complaints: int
+) -> list[RunningGang] | None:
+    """By the first of the orders in which all have a place; who has none goes first, so often."""
+    for order in orders:
+        for _ in range(most_complaints):
+            found = _place(scene, order)
+            if not isinstance(found, RunningGang):
+                return found
+            if found is order[0]:
+                break
+            order = [found, *(each for each in order if each is not found)]
+    return None
+
+
+def _place(scene: Scene, order: Sequence[RunningGang]) -> list[RunningGang] | RunningGang:
+    """The gangs with their plans, or the first that has no place."""
+    found: list[RunningGang] = []
+    try:
+        for each in order:
+            plan = scene.fits(each.queued, each.size)
+            if not isinstance(plan, Plan):
+                return each
+            placed = RunningGang(each.queued, plan, each.started_s)
+            scene.start(placed)
+            found.append(placed)
+    finally:
+        for placed in found:
+            scene.stop(placed.job)
+    return found
+
+
+def _orders(gangs: Sequence[RunningGang]) -> list[list[RunningGang]]:
+    """By devices, CPUs or memory of the largest member, or those with CPUs of their own first."""
+
+    def line_up(*kinds: int) -> list[RunningGang]:
+        def turn(each: RunningGang) -> tuple[Turn, str]:
+            wants = kinds_of(each.gang).wants
+            return min(tuple(-_amounts(want)[kind] for kind in kinds) for want in wants), each.job
+
+        return sorted(gangs, key=turn)
+
+    ways = (line_up(2, 3, 0, 1), line_up(0, 2, 3, 1), line_up(3, 2, 0, 1), line_up(1, 2, 0))
+    return list({tuple(each.job for each in way): way for way in ways}.values())
+
+
+def _amounts(want: Want) -> tuple[int, int, int, int]:
+    return want.cpu_millis, want.memory_bytes, want.gpus, want.whole_cpus
