@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.brain.board import Board
-from mooring.brain.fill import fill
+from mooring.brain.fill_evenly import place_all
 from mooring.brain.layout import ALL
 from mooring.brain.pool import Numbers
 from mooring.brain.ranks import deal, is_ring
@@ -80,7 +80,7 @@ def attempt(
         states = board.free.state.copy()
         if forced is None:
             allowed = trial.zone.nodes.get(want.role)
-            nodes = fill(board, want, len(positions), allowed).tolist()
+            nodes = place_all(board, want, len(positions), allowed).tolist()
         else:
             nodes = [forced[position] for position in positions]
             for node in nodes:

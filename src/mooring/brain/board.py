@@ -53,6 +53,9 @@ class Board:
         self.gang_filters = [rule for rule in filters if rule.scope is Scope.GANG]
         self._fixed_filters = [rule for rule in filters if rule.scope is Scope.FIXED]
         self._moving_filters = [rule for rule in filters if rule.scope is Scope.NODE]
+        #: Those that look at other nodes as well; `totals` leaves them to whoever can follow them.
+        self.gang_scores = [one for one in recipe.scores if SCORES[one[0]].scope is Scope.GANG]
+        self._own_scores = [one for one in recipe.scores if one not in self.gang_scores]
         self._fixed_key = tuple(rule.name for rule in self._fixed_filters)
         self._roles: dict[str, Numbers] = {}
         self._ports: dict[int, Mask] = {}
@@ -163,10 +166,13 @@ class Board:
                 found[reason] = found[reason] | refused if reason in found else refused
         return found
 
-    def can_take(self, want: Want) -> Mask:
-        """Which nodes can take such a member now."""
+    def can_take(self, want: Want, *, for_good: bool = False) -> Mask:
+        """Which nodes can take such a member now; with `for_good`, also those that may be able to
+        once others of the gang are placed."""
         refused = self._refused_for_good(want)
         for rule in (*self._moving_filters, *self.gang_filters):
+            if for_good and rule.passing:
+                continue
             for mask in rule.rule(want, self, ALL).values():
                 refused = refused | mask
         return ~refused
@@ -180,10 +186,10 @@ class Board:
         return ~refused
 
     def totals(self, want: Want, rows: Rows) -> Values:
-        """The weighed sum of the scores of nodes that can take the member."""
+        """The weighed sum of the nodes' own scores, of nodes that can take the member."""
         total = np.zeros(len(self.members[rows]))
         self._once = {}
-        for name, weight in self.recipe.scores:
+        for name, weight in self._own_scores:
             value = self.score(name, want, rows)
             if not isinstance(value, float) or value:
                 total += weight * value

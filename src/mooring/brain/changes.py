@@ -54,6 +54,12 @@ def _changes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
             if fits(replace(gang, rules=softer)):
                 names = f"{', '.join(rule.roles)} {rule.relation.value} {', '.join(rule.others)}"
                 yield f"the rule {names} as a preference (required: false)"
+    for spread in gang.spreads:
+        softer_spreads = tuple(
+            replace(each, required=False) if each is spread else each for each in gang.spreads
+        )
+        if spread.required and fits(replace(gang, spreads=softer_spreads)):
+            yield f"topologySpread by {spread.key} with whenUnsatisfiable: ScheduleAnyway"
     yield from _tolerated(gang, snapshot, fits)
     yield from _more_nodes(gang, snapshot, profile)
 

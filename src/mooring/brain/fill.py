@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.brain.board import Board
-from mooring.brain.layout import Mask, Values
+from mooring.brain.layout import Amounts, Mask, Values
 from mooring.brain.pool import Numbers
 from mooring.brain.want import Want
 
@@ -25,11 +25,20 @@ Indexes = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """One more member on each of these nodes, and the states that they were in before."""
 
     nodes: Indexes
     before: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Sequence:
+    """Nodes in the order of choice, the score of each choice, and what was taken to find out."""
+
+    nodes: Indexes
+    keys: Values
+    steps: list[Step]
 
 
 def fill(board: Board, want: Want, count: int, allowed: Mask | None = None) -> Indexes:
@@ -46,17 +55,29 @@ def fill(board: Board, want: Want, count: int, allowed: Mask | None = None) -> I
         chosen = nodes[best : best + 1]
         board.take(want, chosen)
         return chosen
-    first = _highest(totals, count)
-    return _follow(board, want, count, nodes[first], totals[first])
+    first = highest(totals, count)
+    found = follow(board, want, count, nodes[first], totals[first])
+    undo_surplus(board, want, found.steps, found.nodes)
+    return found.nodes
 
 
-def _follow(board: Board, want: Want, count: int, nodes: Indexes, lowest: Values) -> Indexes:
+def follow(
+    board: Board,
+    want: Want,
+    count: int,
+    nodes: Indexes,
+    lowest: Values,
+    limit: Amounts | None = None,
+) -> Sequence:
+    """The first `count` choices. `limit`: how many each node may take at most."""
     chosen, places, keys = nodes, np.zeros(len(nodes), dtype=np.intp), lowest
-    steps: list[_Step] = []
+    steps: list[Step] = []
     while len(nodes):
-        steps.append(_Step(nodes, board.free.state[nodes]))
+        steps.append(Step(nodes, board.free.state[nodes]))
         board.take(want, nodes)
         able = board.can_take_another(want, nodes)
+        if limit is not None:
+            able &= limit[nodes] > len(steps)
         nodes, lowest = nodes[able], lowest[able]
         if len(nodes):
             lowest = np.minimum(lowest, board.totals(want, nodes))
@@ -67,11 +88,10 @@ def _follow(board: Board, want: Want, count: int, nodes: Indexes, lowest: Values
             chosen, places, keys = chosen[order], places[order], keys[order]
             latest = places == len(steps)
             nodes, lowest = chosen[latest], keys[latest]
-    _undo_surplus(board, want, steps, chosen)
-    return chosen
+    return Sequence(chosen, keys, steps)
 
 
-def _undo_surplus(board: Board, want: Want, steps: list[_Step], chosen: Indexes) -> None:
+def undo_surplus(board: Board, want: Want, steps: list[Step], chosen: Indexes) -> None:
     """Nodes were asked for one more than they were chosen for, or lost to others later."""
     kept = np.bincount(chosen, minlength=len(board.layout))
     for place in range(len(steps) - 1, -1, -1):
@@ -81,7 +101,7 @@ def _undo_surplus(board: Board, want: Want, steps: list[_Step], chosen: Indexes)
             board.put_out(want, step.nodes[surplus], step.before[surplus])
 
 
-def _highest(values: Values, count: int) -> Indexes:
+def highest(values: Values, count: int) -> Indexes:
     """The positions of the `count` highest, highest first; of equals the first."""
     if len(values) > 2 * count:
         least = np.partition(values, len(values) - count)[len(values) - count]

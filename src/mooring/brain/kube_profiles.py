@@ -25,6 +25,7 @@ _PREDICATES = {
     "MatchNodeSelector": ("selector", "affinity"),
     "PodToleratesNodeTaints": ("taints",),
     "MatchInterPodAffinity": ("apart", "together"),
+    "EvenPodsSpread": ("topology-spread",),
 }
 _PRIORITIES = {
     "LeastRequestedPriority": ("least-requested",),
@@ -39,6 +40,7 @@ _PRIORITIES = {
     "EqualPriority": ("equal",),
     "ImageLocalityPriority": ("images",),
     "NodePreferAvoidPodsPriority": ("avoid",),
+    "EvenPodsSpreadPriority": ("topology-spread", "host-spread"),
 }
 _PLUGINS = {
     "NodeResourcesLeastAllocated": ("least-requested",),
@@ -51,12 +53,14 @@ _PLUGINS = {
     "DefaultPodTopologySpread": ("selector-spread",),
     "ImageLocality": ("images",),
     "NodePreferAvoidPods": ("avoid",),
+    "PodTopologySpread": ("topology-spread", "host-spread"),
     "InterPodAffinity": ("together", "apart"),
 }
 #: What is enabled unless it is disabled, with its weight: the documented defaults.
 _DEFAULT_PLUGINS = {
     "TaintToleration": 3.0,
     "NodeAffinity": 2.0,
+    "PodTopologySpread": 2.0,
     "InterPodAffinity": 2.0,
     "NodeResourcesFit": 1.0,
     "NodeResourcesBalancedAllocation": 1.0,

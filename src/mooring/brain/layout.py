@@ -16,6 +16,7 @@ from mooring.brain.residents import Residents, on_node, settle
 from mooring.brain.want import Want
 from mooring.model.cluster import KubeletPolicy, Node, NodeUse, Snapshot, Taint
 from mooring.model.resources import Counts, Resources
+from mooring.model.topology_spread import HOSTNAME
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -83,10 +84,29 @@ class Layout:
         #: Answers that rest on what nodes are, by rule and want: asked once, kept for later gangs.
         self.fixed_refusals: dict[tuple[tuple[str, ...], Want], Mask] = {}
         self.fixed_scores: dict[tuple[str, Want], Values | float] = {}
+        self._domains: dict[str, tuple[Numbers, int]] = {}
         self._empty: Free | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def domains(self, key: str) -> tuple[Numbers, int]:
+        """By a label: the number of each node's domain (-1 without the label), and how many."""
+        found = self._domains.get(key)
+        if found is None:
+            values: dict[str, int] = {}
+            if key == HOSTNAME:
+                names = [node.labels.get(key, node.name) for node in self.nodes]
+                numbers = [values.setdefault(name, len(values)) for name in names]
+                of = np.array(numbers, dtype=np.int32)
+            else:
+                by_class = [
+                    values.setdefault(labels[key], len(values)) if key in labels else -1
+                    for labels in self.labels
+                ]
+                of = np.array(by_class, dtype=np.int32)[self.label_class]
+            found = self._domains[key] = (of, len(values))
+        return found
 
     @property
     def empty(self) -> Free:

@@ -8,6 +8,7 @@ from mooring.model.member import PIPELINE, Gang
 
 #: In hundredths of a member, as the presets weigh.
 _PIPELINE = 100.0
+_SPREAD = 100.0
 _IMAGES = 10.0
 
 
@@ -15,6 +16,8 @@ def more_scores(gang: Gang, layout: Layout | None) -> tuple[tuple[str, float], .
     found: list[tuple[str, float]] = []
     if any(key == PIPELINE for member in gang.members[:1] for key, _ in member.labels):
         found.append(("pipeline", _PIPELINE))
+    if any(not spread.required for spread in gang.spreads):
+        found += [("topology-spread", _SPREAD), ("host-spread", _SPREAD)]
     if layout is not None:
         if gang.job in layout.avoids:
             # Before any evenness: such a node is used when no other is left.

@@ -44,6 +44,8 @@ def recipe_for(gang: Gang, profile: Profile = DEFAULT, layout: Layout | None = N
     weighed = profile.scores
     if gang.traffic is not None and "traffic" not in dict(weighed):
         weighed += (("traffic", TRAFFIC),)
+    if any(spread.required for spread in gang.spreads):
+        filters = (*filters, "topology-spread")
     return Recipe(
         filters=tuple(dict.fromkeys(filters)),
         scores=_with(weighed, _scores(gang, preferred) + more_scores(gang, layout)),

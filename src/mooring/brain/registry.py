@@ -46,6 +46,8 @@ class Filter:
     rule: FilterRule
     why: Why
     scope: Scope = Scope.NODE
+    passing: bool = False
+    """May a refusal be lifted by placing others of the gang elsewhere?"""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,10 @@ FILTERS: dict[str, Filter] = {}
 SCORES: dict[str, Score] = {}
 
 
-def add_filter(name: str, rule: FilterRule, why: Why, scope: Scope = Scope.NODE) -> None:
-    FILTERS[name] = Filter(name, rule, why, scope)
+def add_filter(
+    name: str, rule: FilterRule, why: Why, scope: Scope = Scope.NODE, *, passing: bool = False
+) -> None:
+    FILTERS[name] = Filter(name, rule, why, scope, passing)
 
 
 def score_rule(name: str, scope: Scope = Scope.NODE) -> Callable[[ScoreRule], ScoreRule]:

@@ -244,7 +244,7 @@ def _holds(board: Board, groups: Sequence[tuple[Want, int]]) -> Amounts:
     """How many of these each node could take, were each kind there on its own."""
     held = np.zeros(len(board.layout), dtype=np.int64)
     for want, count in groups:
-        held += np.minimum(board.fits(want, ALL), count) * board.can_take(want)
+        held += np.minimum(board.fits(want, ALL), count) * board.can_take(want, for_good=True)
     return held
 
 

@@ -43,7 +43,7 @@ class Witness:
                 known[node] = verdict
             stale.clear()
         allowed = zone.nodes.get(want.role)
-        if allowed is None and not self._board.gang_filters:
+        if allowed is None and not self._board.gang_filters and not self._board.gang_scores:
             return tuple(known)
         return self._with_the_gang(want, known, zone)
 
@@ -55,6 +55,8 @@ class Witness:
         rows = nodes[able]
         columns = []
         for name, weight in board.recipe.scores:
+            if (name, weight) in board.gang_scores:
+                continue
             values = np.broadcast_to(weight * board.score(name, want, rows) + 0.0, rows.shape)
             columns.append([(name, value) for value in values.tolist()])
         scored = iter(zip(*columns, strict=True))
@@ -74,8 +76,19 @@ class Witness:
                 found.setdefault(reason.partition(" (")[0], reason)
         return tuple(found.values())
 
-    def _with_the_gang(self, want: Want, known: list[NodeVerdict], zone: Zone) -> Verdicts:
+    def _with_gang_scores(self, want: Want, known: list[NodeVerdict]) -> list[NodeVerdict]:
+        board = self._board
         answers = list(known)
+        rows = np.array([node for node, each in enumerate(known) if not each.refused], np.intp)
+        for name, weight in board.gang_scores if len(rows) else ():
+            values = np.broadcast_to(weight * board.score(name, want, rows) + 0.0, rows.shape)
+            for node, value in zip(rows.tolist(), values.tolist(), strict=True):
+                scores = (*answers[node].scores, (name, value))
+                answers[node] = NodeVerdict(answers[node].node, scores=scores)
+        return answers
+
+    def _with_the_gang(self, want: Want, known: list[NodeVerdict], zone: Zone) -> Verdicts:
+        answers = self._with_gang_scores(want, known)
         for reason, mask in self._board.gang_objections(want).items():
             for node in np.flatnonzero(mask).tolist():
                 answers[node] = NodeVerdict(answers[node].node, (*answers[node].reasons, reason))

@@ -52,6 +52,7 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
         rules=tuple(rule.to_model() for rule in placement.rules),
         all_or_nothing=job.spec.gang,
         traffic=_traffic(job, strategy),
+        spreads=tuple(each.to_model() for each in placement.topology_spread),
     )
 
 

@@ -15,6 +15,7 @@ from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
 from mooring.model.labels import Labels
 from mooring.model.resources import Resources
+from mooring.model.topology_spread import TopologySpread
 from mooring.model.traffic import Traffic
 
 #: The label of the members of all jobs of one pipeline; its value is the pipeline's name.
@@ -125,6 +126,7 @@ class Gang:
     rules: tuple[Rule, ...] = ()
     all_or_nothing: bool = True
     traffic: Traffic | None = None
+    spreads: tuple[TopologySpread, ...] = ()
 
     @property
     def roles(self) -> tuple[str, ...]:

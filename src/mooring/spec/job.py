@@ -234,6 +234,8 @@ class JobSpec(SpecModel):
         for index, rule in enumerate(self.placement.rules):
             named.append((("placement", "rules", index, "roles"), rule.roles))
             named.append((("placement", "rules", index, "with"), rule.others or ()))
+        for index, spread in enumerate(self.placement.topology_spread):
+            named.append((("placement", "topologySpread", index, "roles"), spread.roles or ()))
         for at, names in named:
             for position, name in enumerate(names):
                 if name not in self.roles:

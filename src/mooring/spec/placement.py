@@ -8,7 +8,9 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from mooring.model.cluster import Toleration
+from mooring.model.labels import labels_of
 from mooring.model.member import Preset, Relation, Rule
+from mooring.model.topology_spread import TopologySpread
 from mooring.spec.affinity import NodeAffinitySpec
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
 from mooring.spec.fields import FilledText, RoleName, Text, Whole, YesNo
@@ -104,6 +106,56 @@ class RuleSpec(SpecModel):
         )
 
 
+class Unsatisfiable(StrEnum):
+    """What becomes of a place that breaks a topology spread constraint."""
+
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
+class TopologySpreadSpec(SpecModel):
+    """Members evenly over the domains that nodes form by a label, as in Kubernetes."""
+
+    topology_key: FilledText = Field(
+        alias="topologyKey",
+        description="The label whose values are the domains; `kubernetes.io/hostname`: each node "
+        "is one.",
+        examples=["topology.kubernetes.io/zone"],
+    )
+    max_skew: Annotated[Whole, Field(ge=1, le=1_000_000)] = Field(
+        1,
+        alias="maxSkew",
+        description="How many members more than the emptiest domain another may have.",
+        examples=[1],
+    )
+    when_unsatisfiable: Unsatisfiable = Field(
+        Unsatisfiable.DO_NOT_SCHEDULE,
+        alias="whenUnsatisfiable",
+        description="`DoNotSchedule`: a place that breaks the constraint is refused; "
+        "`ScheduleAnyway`: it only scores less.",
+        examples=["ScheduleAnyway"],
+    )
+    roles: Annotated[tuple[RoleName, ...], Field(min_length=1)] | None = Field(
+        None, description="Whose members are spread. Not given: all.", examples=[["worker"]]
+    )
+    match_labels: dict[FilledText, Text] = Field(
+        {},
+        alias="matchLabels",
+        description="Running members of other jobs with all of these labels count as well. Not "
+        "given: nobody else's.",
+        examples=[{"team": "ranking"}],
+    )
+
+    def to_model(self) -> TopologySpread:
+        return TopologySpread(
+            self.topology_key,
+            self.max_skew,
+            self.when_unsatisfiable is Unsatisfiable.DO_NOT_SCHEDULE,
+            self.roles or (),
+            labels_of(self.match_labels),
+        )
+
+
 class PlacementSpec(SpecModel):
     """Where the members may and should run."""
 
@@ -119,6 +171,12 @@ class PlacementSpec(SpecModel):
         (),
         description="Rules between roles, in addition to the preset.",
         examples=[[{"relation": "apart", "roles": ["ps"], "required": True}]],
+    )
+    topology_spread: tuple[TopologySpreadSpec, ...] = Field(
+        (),
+        alias="topologySpread",
+        description="Members evenly over zones, racks or nodes.",
+        examples=[[{"topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1}]],
     )
     node_selector: dict[FilledText, Text] = Field(
         {},

@@ -91,6 +91,8 @@ def test_the_defaults_of_a_scheduler_configuration() -> None:
         "least-requested": 10.0,
         "balanced": 10.0,
         "images": 10.0,
+        "topology-spread": 20.0,
+        "host-spread": 20.0,
     }
     assert profile.shape == LOWEST_RATIO
 
@@ -156,3 +158,16 @@ def test_what_a_scheduler_configuration_cannot_say_is_named() -> None:
 def test_the_own_form_reads_back_as_the_same_profile() -> None:
     for profile in (FULL, Profile("plain"), Profile("x", scores=(("ratio", 1.5),))):
         assert read(to_document(profile)).profile == profile
+
+
+def test_even_spreading_by_its_kubernetes_names() -> None:
+    document = {
+        "kind": "Policy",
+        "predicates": [{"name": "EvenPodsSpread"}],
+        "priorities": [{"name": "EvenPodsSpreadPriority", "weight": 2}],
+    }
+    reading = read(document)
+    assert "topology-spread" in reading.profile.filters
+    assert reading.profile.scores == (("topology-spread", 20.0), ("host-spread", 20.0))
+    again = read(to_configuration(reading.profile)).profile.scores
+    assert again == reading.profile.scores

@@ -12,6 +12,7 @@ from mooring.model.cluster import Toleration
 from mooring.model.errors import BadInput
 from mooring.model.member import Pinning, Preset, Relation, Restart
 from mooring.model.resources import Resources
+from mooring.model.topology_spread import TopologySpread
 from mooring.spec.load import parse_job
 
 CHIEF_PS_WORKER: dict[str, dict[str, Any]] = {
@@ -366,3 +367,24 @@ def test_traffic_and_elastic_gangs_that_cannot_be(
     framework: str, roles: dict[str, dict[str, Any]], spec: Any, path: str, words: str
 ) -> None:
     assert words in problems_of(framework, roles, **spec)[path]
+
+
+def test_topology_spread_constraints_reach_the_gang() -> None:
+    job = """
+apiVersion: mooring.dev/v1
+kind: TrainingJob
+metadata: {{name: j}}
+spec:
+  framework: indexed
+  command: [a]
+  placement:
+    topologySpread: [{{topologyKey: zone, maxSkew: 2, roles: [{role}], matchLabels: {{a: b}}}},
+                     {{topologyKey: rack, whenUnsatisfiable: ScheduleAnyway}}]
+  roles: {{worker: {{}}}}
+"""
+    assert expand(parse_job(job.format(role="worker"), "job")).spreads == (
+        TopologySpread("zone", 2, True, ("worker",), (("a", "b"),)),
+        TopologySpread("rack", required=False),
+    )
+    with pytest.raises(BadInput, match=r"topologySpread\[0\].roles\[0\] .*found unknown role"):
+        parse_job(job.format(role="workr"), "job")

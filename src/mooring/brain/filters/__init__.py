@@ -12,6 +12,7 @@ from mooring.brain.filters import (
     selector,
     taints,
     together,
+    topology_spread,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "selector",
     "taints",
     "together",
+    "topology_spread",
 ]

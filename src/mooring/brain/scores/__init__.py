@@ -16,6 +16,7 @@ from mooring.brain.scores import (
     spread,
     taints,
     together,
+    topology_spread,
     traffic,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "spread",
     "taints",
     "together",
+    "topology_spread",
     "traffic",
 ]

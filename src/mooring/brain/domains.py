@@ -1,0 +1,80 @@
+"""Domains of a topology spread constraint on a board: which nodes form them, who is in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.brain.board import Board
+from mooring.brain.layout import ALL, Amounts, Mask, Rows
+from mooring.brain.pool import Numbers
+from mooring.brain.registry import FILTERS
+from mooring.brain.want import Want
+from mooring.model.topology_spread import TopologySpread
+
+#: What decides which domains count: those with a node that the member itself might want.
+_WISHES = ("selector", "affinity")
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """`of`: each node's domain, -1 without one. `members`: how many there are in each domain, of
+    the gang and of matching others; `counted`: the domains that the fewest are sought among."""
+
+    spread: TopologySpread
+    of: Numbers
+    members: Amounts
+    counted: Mask
+
+    @property
+    def least(self) -> int:
+        return int(self.members[self.counted].min()) if self.counted.any() else 0
+
+    @property
+    def by_node(self) -> bool:
+        """Is every domain a single node?"""
+        return int(np.count_nonzero(self.of >= 0)) == len(self.members)
+
+    def crowd(self, rows: Rows) -> Amounts:
+        """How many there are in the domain of each of these nodes; 0 for nodes in none."""
+        found: Amounts = np.append(self.members, 0)[self.of[rows]]
+        return found
+
+    @property
+    def most(self) -> int:
+        """What a domain may have at the moment."""
+        return self.least + self.spread.max_skew
+
+
+def spreads_of(board: Board, role: str, *, required: bool) -> list[TopologySpread]:
+    return [
+        spread
+        for spread in board.gang.spreads
+        if spread.required is required and spread.applies_to(role)
+    ]
+
+
+def domains(board: Board, want: Want, spread: TopologySpread) -> Domains:
+    of, count = board.layout.domains(spread.key)
+    here = np.zeros(len(of), dtype=np.int64)
+    for role in board.sizes:
+        if spread.applies_to(role):
+            here += board.role(role)
+    if spread.match_labels:
+        others = board.residents(spread.match_labels)
+        if others is not None:
+            here += others
+    inside = of >= 0
+    members = np.bincount(of[inside], weights=here[inside], minlength=count).astype(np.int64)
+    counted = np.zeros(count, dtype=bool)
+    counted[of[inside & _wanted(board, want)]] = True
+    return Domains(spread, of, members, counted)
+
+
+def _wanted(board: Board, want: Want) -> Mask:
+    wanted = np.ones(len(board.layout), dtype=bool)
+    for name in _WISHES:
+        for refused in FILTERS[name].rule(want, board, ALL).values():
+            wanted &= ~refused
+    return wanted
