@@ -28,6 +28,7 @@ class Cluster:
 
     snapshot: Snapshot
     pools: tuple[queue.PoolSpec, ...] = ()
+    groups: queue.Groups = queue.Groups()
     classes: Mapping[str, int] = field(default_factory=lambda: CLASSES)
 
     @property
@@ -57,12 +58,12 @@ def plan_queue(
         if names.count(job.metadata.name) > 1:
             raise BadInput.at(source, "metadata.name", repr(job.metadata.name), "a name of its own")
         queued.append(_queued(job, source, cluster, float(second)))
-    problems = queue.check_pools(cluster.pools, cluster.capacity)
+    problems = queue.check_pools(cluster.groups.guarantees(cluster.pools), cluster.capacity)
     if problems:
         raise BadInput("cluster", problems)
     state = ClusterState(cluster.snapshot, profile)
     return [each.gang for each in queued], queue.arrive(
-        queued, state, cluster.capacity, cluster.pools
+        queued, state, cluster.capacity, cluster.pools, cluster.groups
     )
 
 

@@ -53,17 +53,26 @@ def cluster_of(nodes: str | None, nic_mbps: int | None, cluster_file: Path | Non
 
 def described(cluster_file: Path) -> Cluster:
     """What a cluster file says."""
-    from mooring.brain.queue import PoolSpec
+    from mooring.brain.queue import Groups, MovePolicy, NodeGroup, PoolSpec
     from mooring.brain.queue.order import CLASSES
     from mooring.model.cluster import Snapshot
     from mooring.planning import Cluster
     from mooring.spec.load import load_cluster_file
 
     file = load_cluster_file(cluster_file)
-    pools = tuple(
-        PoolSpec(entry.name, *entry.amounts(), float(entry.weight)) for entry in file.pools
+    moves = file.move_groups
+    return Cluster(
+        Snapshot(file.to_nodes()),
+        tuple(
+            PoolSpec(entry.name, guaranteed, cap, float(entry.weight))
+            for entry, guaranteed, cap in file.shares()
+        ),
+        Groups(
+            tuple(NodeGroup(name, *owned) for name, owned in file.groups().items()),
+            moves and MovePolicy(moves.short, moves.spare, moves.delay_s, moves.rest_s),
+        ),
+        {**CLASSES, **file.priority_classes},
     )
-    return Cluster(Snapshot(file.to_nodes()), pools, {**CLASSES, **file.priority_classes})
 
 
 def profile_of(name: str) -> Profile:

@@ -14,7 +14,7 @@ from mooring.cli import options
 from mooring.cli.node_map import ON_TERMINAL, check_map_option, print_map, write_map
 
 if TYPE_CHECKING:
-    from mooring.brain.queue import Decision
+    from mooring.brain.queue import Chapter
     from mooring.model.cluster import Snapshot
     from mooring.model.member import Gang
     from mooring.model.plan import Plan, Refusal
@@ -83,9 +83,9 @@ def plan(
     return 0
 
 
-def sentence(decision: Decision) -> str:
+def sentence(decision: Chapter) -> str:
     """One decision of the queue, in words."""
-    from mooring.brain.queue import Admit, Grow, Preempt, Shrink, Wait
+    from mooring.brain.queue import Admit, Grow, Move, Preempt, Shrink, Wait
 
     match decision:
         case Admit(job, plan, borrowed):
@@ -94,18 +94,21 @@ def sentence(decision: Decision) -> str:
             return f"{job} is admitted with {size} member{'s' if size != 1 else ''}{loan}"
         case Wait(sentence=said):
             return said
-        case Preempt(reason=said) | Shrink(reason=said):
+        case Preempt(reason=said) | Shrink(reason=said) | Move(reason=said):
             return said
         case Grow(job, plan):
             return f"{job} grows to {len(plan.placements)} members"
 
 
-def _told(decision: Decision) -> JsonValue:
-    return {
-        "decision": type(decision).__name__.lower(),
-        "job": decision.job,
-        "sentence": sentence(decision),
-    }
+def _told(decision: Chapter) -> JsonValue:
+    from mooring.brain.queue import Move
+
+    told: dict[str, JsonValue] = {"decision": type(decision).__name__.lower()}
+    if isinstance(decision, Move):
+        told |= {"group": decision.group, "from": decision.source, "to": decision.target}
+    else:
+        told["job"] = decision.job
+    return {**told, "sentence": sentence(decision)}
 
 
 def _show(

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mooring.cli import nodes as node_options
 from mooring.cli import options
 
 if TYPE_CHECKING:
     from mooring.brain.profile import Profile
     from mooring.model.cluster import Node
+    from mooring.planning import Cluster
     from mooring.simulate.run import Simulated
     from mooring.simulate.workload import Workload
 
@@ -90,19 +92,18 @@ def simulate(
     from mooring.simulate import report
     from mooring.simulate.profiles import read_profile
     from mooring.simulate.workload import Pool
-    from mooring.spec.load import load_cluster_file
 
     if profile is not None and compare:
         raise BadInput.at("moor simulate", "--profile", "--compare as well", "one of the two")
-    cluster = load_cluster_file(cluster_file)
-    nodes = cluster.to_nodes()
-    pools = [Pool(one.name, *one.amounts(), one.weight) for one in cluster.pools]
+    cluster = node_options.described(cluster_file)
+    nodes = cluster.snapshot.nodes
+    pools = [Pool(one.name, one.guaranteed, one.cap, one.weight) for one in cluster.pools]
     made = _workload(workload, nodes, seed, jobs, load).on(pools)
     readings = [read_profile(name) for name in compare or (profile or "default",)]
     for note in dict.fromkeys(note for reading in readings for note in reading.notes):
         click.echo(f"note: {note}", err=True)
     profiles = [reading.profile for reading in readings]
-    results = [_simulated(made, nodes, one, round_s) for one in profiles]
+    results = [_simulated(made, cluster, one, round_s) for one in profiles]
     if output == "table" and target is None:
         from mooring.cli.console import console
 
@@ -157,7 +158,7 @@ def _workload(
 
 
 def _simulated(
-    workload: Workload, nodes: tuple[Node, ...], profile: Profile, round_s: float
+    workload: Workload, cluster: Cluster, profile: Profile, round_s: float
 ) -> Simulated:
     from rich.console import Console
     from rich.progress import (
@@ -172,7 +173,10 @@ def _simulated(
     from mooring.simulate.run import simulate as run
     from mooring.simulate.schedule import QueueScheduler
 
-    scheduler = QueueScheduler(nodes, workload.all_pools(), profile, workload.source)
+    nodes = cluster.snapshot.nodes
+    scheduler = QueueScheduler(
+        nodes, workload.all_pools(), profile, workload.source, cluster.groups
+    )
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.simulate.metrics import JobRecord, Meter
-from mooring.simulate.scheduler import Preempted, Resized, Scheduler, Started
+from mooring.simulate.scheduler import Moved, Preempted, Resized, Scheduler, Started
 from mooring.simulate.workload import Job, Workload
 
 #: The first tick after a change; later ones twice as far apart each, up to the longest.
@@ -55,6 +55,8 @@ class Ending:
     ended_s: float
     events: int
     decisions: int
+    moves: tuple[tuple[float, Moved], ...] = ()
+    """When which group of nodes went to another pool."""
 
 
 class Simulation:
@@ -75,6 +77,7 @@ class Simulation:
         self._partial = 0
         self._events = self._decisions = self._ended = 0
         self._finished_s = 0.0
+        self._moves: list[tuple[float, Moved]] = []
 
     def run(self, on_progress: Callable[[int, float], None] = lambda ended, now_s: None) -> Ending:
         """To the end of the last job that can ever run."""
@@ -132,6 +135,7 @@ class Simulation:
             self._finished_s,
             self._events,
             self._decisions,
+            tuple(self._moves),
         )
 
     def _current(self, end: tuple[float, int, str]) -> bool:
@@ -173,6 +177,8 @@ class Simulation:
                     self._run(job, left_s, len(change.plan.placements), self._now_s + job.start_s)
                 case Preempted():
                     self._preempt(change.job)
+                case Moved():
+                    self._moves.append((self._now_s, change))
                 case Resized():
                     running = self._running.pop(change.job)
                     self._partial -= not running.whole

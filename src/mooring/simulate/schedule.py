@@ -9,6 +9,7 @@ from typing import Self
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.queue import (
     Admit,
+    Groups,
     Grow,
     PoolSpec,
     Preempt,
@@ -27,7 +28,7 @@ from mooring.model.errors import BadInput
 from mooring.model.member import Gang
 from mooring.model.plan import Plan, Refusal
 from mooring.model.resources import Resources
-from mooring.simulate.scheduler import Change, Preempted, Resized, Started
+from mooring.simulate.scheduler import Change, Moved, Preempted, Resized, Started
 from mooring.simulate.workload import Job, Pool
 
 
@@ -75,6 +76,7 @@ class QueueScheduler:
         pools: Sequence[Pool],
         profile: Profile = DEFAULT,
         source: str = "workload",
+        groups: Groups = Groups(),  # noqa: B008 (frozen)
     ) -> None:
         """`source` is where the pools come from, for what is wrong with them."""
         self.cluster = ClusterState(Snapshot(tuple(nodes)), profile)
@@ -86,7 +88,8 @@ class QueueScheduler:
         self._pools = tuple(
             PoolSpec(pool.name, pool.guaranteed, pool.cap, pool.weight) for pool in pools
         )
-        problems = check_pools(self._pools, self._capacity)
+        self._groups = groups
+        problems = check_pools(groups.guarantees(self._pools), self._capacity)
         if problems:
             raise BadInput(source, problems)
         self._waiting: dict[str, QueuedGang] = {}
@@ -95,7 +98,7 @@ class QueueScheduler:
         #: Of the whole cluster; and the running gangs that have fewer members than they want.
         self._free = list(amount_of(self._capacity))
         self._partial = 0
-        amounts = [pool.guaranteed for pool in pools]
+        amounts = [pool.guaranteed for pool in groups.guarantees(self._pools)]
         amounts += [pool.cap for pool in pools if pool.cap is not None]
         self._divided = any(amount != Resources() for amount in amounts)
 
@@ -118,15 +121,15 @@ class QueueScheduler:
             capacity=self._capacity,
             waiting=tuple(self._waiting.values()),
             running=tuple(self._running.values()),
-            pools=self._pools,
+            pools=self._groups.guarantees(self._pools),
         )
 
     def decide(self, now_s: float) -> Sequence[Change]:
         self._now_s = now_s
-        changes = self._unopposed(now_s)
-        if changes is not None:
-            return changes
-        changes = []
+        started = self._unopposed(now_s)
+        if started is not None:
+            return started
+        changes = self._regroup(now_s)
         for decision in decide(self._state(), self.cluster, now_s, explain=False):
             match decision:
                 case Admit(job=job, plan=plan):
@@ -143,6 +146,13 @@ class QueueScheduler:
                 case Wait():
                     pass
         return changes
+
+    def _regroup(self, now_s: float) -> list[Change]:
+        """Groups of nodes change hands before anybody is asked for what they own."""
+        self._groups, moves = self._groups.look(
+            self._pools, self._waiting.values(), self._running.values(), now_s
+        )
+        return [Moved(move.group, move.source, move.target, move.reason) for move in moves]
 
     def _unopposed(self, now_s: float) -> list[Change] | None:
         """What changes if all who wait can start whole beside all who run; None if not all can.

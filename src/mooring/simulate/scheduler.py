@@ -38,7 +38,17 @@ class Resized:
     plan: Plan
 
 
-Change = Started | Preempted | Resized
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A group of nodes belongs to pool `target` from now on. Jobs stay where they are."""
+
+    group: str
+    source: str
+    target: str
+    reason: str
+
+
+Change = Started | Preempted | Resized | Moved
 
 
 class Scheduler(Protocol):

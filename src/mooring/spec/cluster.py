@@ -12,14 +12,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from mooring.model.cluster import Cpu, Node, Taint, TopologyManager
-from mooring.model.resources import counts
-from mooring.spec.base import Rejection, SpecModel, describe, rejected
+from mooring.model.resources import Resources, counts
+from mooring.spec.base import Rejection, SpecModel, describe, one_of, rejected
 from mooring.spec.extended import Extended, extended_field
 from mooring.spec.fields import FilledText, JobName, Label, Memory, PriorityNumber, Text, Whole
 from mooring.spec.gpus import GpuSpec
 from mooring.spec.kubelet import KubeletSpec, parse_cpu_list
 from mooring.spec.placement import TaintEffect
-from mooring.spec.pools import PoolEntry
+from mooring.spec.pools import KINDS, MoveGroups, PoolEntry
 
 MOST_NODES = 20_000
 MOST_GROUPS = 1000
@@ -124,6 +124,12 @@ class NodeGroup(SpecModel):
         "kubelet would admit its pod, and on the CPUs that it would choose. Not given: no "
         "kubelet.",
         examples=[{"cpuManagerPolicy": "static", "reservedCpus": "0,32"}],
+    )
+    pool: Label | None = Field(
+        None,
+        description="The pool that these nodes belong to: all that they have is added to its "
+        "guarantee. They may go to another pool, see `moveGroups`. Not given: nobody's.",
+        examples=["ads"],
     )
 
     @property
@@ -286,7 +292,13 @@ class ClusterFile(SpecModel):
         description="How teams share the nodes. None: everybody takes from the same.",
         examples=[[{"name": "ads", "guaranteed": {"gpu": 8}}]],
     )
-
+    move_groups: MoveGroups | None = Field(
+        None,
+        alias="moveGroups",
+        description="When nodes with a `pool` go to another one that needs them, an entry of "
+        "`nodes` at a time. Not given: never.",
+        examples=[{"delay": "10m"}],
+    )
     priority_classes: Annotated[dict[Label, PriorityNumber], Field(max_length=1000)] = Field(
         {},
         alias="priorityClasses",
@@ -313,5 +325,43 @@ class ClusterFile(SpecModel):
             raise rejected(clashes)
         return self
 
+    @model_validator(mode="after")
+    def _owned(self) -> Self:
+        pools = [pool.name for pool in self.pools]
+        wrong = [
+            Rejection(
+                f"unknown pool '{group.pool}'",
+                one_of(group.pool, pools) if pools else "a pool of `pools`, which has none",
+                ("nodes", index, "pool"),
+            )
+            for index, group in enumerate(self.nodes)
+            if group.pool is not None and group.pool not in pools
+        ]
+        if self.move_groups is not None and not any(group.pool for group in self.nodes):
+            accepted = "nodes with a `pool`, which could move"
+            wrong.append(Rejection("no such nodes", accepted, ("moveGroups",)))
+        if wrong:
+            raise rejected(wrong)
+        return self
+
     def to_nodes(self) -> tuple[Node, ...]:
         return tuple(node for group in self.nodes for node in group.to_nodes())
+
+    def groups(self) -> dict[str, tuple[str, Resources]]:
+        """Nodes that belong to a pool: what they are called -> the pool, what they have."""
+        return {
+            group.name or f"{group.name_prefix}-*": (group.pool, _capacity(group.to_nodes()))
+            for group in self.nodes
+            if group.pool is not None
+        }
+
+    def shares(self) -> tuple[tuple[PoolEntry, Resources, Resources | None], ...]:
+        """Each pool with its guarantee, without its nodes, and its cap."""
+        owned = any(group.pool is not None for group in self.nodes)
+        divided = KINDS if owned else frozenset().union(*(pool.named() for pool in self.pools))
+        total = _capacity(self.to_nodes())
+        return tuple((pool, *pool.amounts(divided, total)) for pool in self.pools)
+
+
+def _capacity(nodes: tuple[Node, ...]) -> Resources:
+    return sum((node.capacity for node in nodes), Resources())

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from mooring.model.resources import Resources
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
-from mooring.spec.fields import Label, Number, Whole
+from mooring.spec.fields import Duration, Label, Number, Whole
 from mooring.spec.role import ResourceSpec
+
+#: Kinds that pools divide, as files and as `Resources` call them.
+_FIELDS = {"cpu": "cpu_millis", "memory": "memory_bytes", "gpu": "gpus"}
+KINDS = frozenset(_FIELDS)
 
 
 class PoolEntry(SpecModel):
@@ -18,12 +23,14 @@ class PoolEntry(SpecModel):
     name: Label = Field(description="What jobs call it in `spec.pool`.", examples=["ads"])
     guaranteed: ResourceSpec = Field(
         ResourceSpec(),
-        description="What is always there for its jobs; others give it back when they ask.",
+        description="What is always there for its jobs; others give it back when they ask. Nodes "
+        "with this `pool` count in addition.",
         examples=[{"gpu": 8}],
     )
     cap: ResourceSpec | None = Field(
         None,
-        description="What it may hold at most, borrowed included. Not given: no limit.",
+        description="What it may hold at most, borrowed included; at least what it is guaranteed. "
+        "Not given, or of a kind not named: no limit.",
         examples=[{"gpu": 16}],
     )
     weight: Annotated[Whole | Number, Field(gt=0, le=1e6)] = Field(
@@ -44,6 +51,51 @@ class PoolEntry(SpecModel):
             raise rejected(found)
         return self
 
-    def amounts(self) -> tuple[Resources, Resources | None]:
-        """(guaranteed, cap)"""
-        return self.guaranteed.to_model(), None if self.cap is None else self.cap.to_model()
+    def named(self) -> frozenset[str]:
+        """The kinds of resources that it speaks of."""
+        return frozenset().union(*(_named(each) for each in (self.guaranteed, self.cap) if each))
+
+    def amounts(self, divided: frozenset[str], total: Resources) -> tuple[Resources, Resources | None]:
+        """(guaranteed, cap). What a cap does not name is not limited: all that there is."""
+        if self.cap is None:
+            return self.guaranteed.to_model(), None
+        cap, named = self.cap.to_model(), _named(self.cap)
+        for kind in divided - named:
+            cap = replace(cap, **{_FIELDS[kind]: getattr(total, _FIELDS[kind])})
+        return self.guaranteed.to_model(), cap
+
+
+def _named(amounts: ResourceSpec) -> frozenset[str]:
+    return frozenset(kind for kind in _FIELDS if getattr(amounts, kind) is not None)
+
+
+class MoveGroups(SpecModel):
+    """When nodes with a `pool` go to another pool. Loads are what a pool holds and waits for,
+    divided by its guarantee.
+    """
+
+    short: Annotated[Whole | Number, Field(gt=0, le=1000)] = Field(
+        1.0, description="A pool whose load is above this takes nodes.", examples=[1.2]
+    )
+    spare: Annotated[Whole | Number, Field(ge=0, le=1)] = Field(
+        0.7,
+        description="A pool whose load without the nodes is below this gives them: 0 to 1, and "
+        "less than `short`.",
+        examples=[0.5],
+    )
+    delay_s: Duration = Field(
+        300.0, alias="delay", description="How long both must have been so.", examples=["10m"]
+    )
+    rest_s: Duration = Field(
+        1800.0,
+        alias="rest",
+        description="How long nodes stay where they are after a move.",
+        examples=["1h"],
+    )
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if not self.spare < self.short:
+            accepted = f"less than short ({self.short:g})"
+            raise rejected([Rejection(describe(self.spare), accepted, ("spare",))])
+        return self
