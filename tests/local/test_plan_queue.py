@@ -21,7 +21,8 @@ def moor(tmp_path: Path) -> Moor:
 
 def cluster(tmp_path: Path, **more: Any) -> Path:
     path = tmp_path / "cluster.yaml"
-    document = {"apiVersion": "mooring.dev/v1", "kind": "Cluster", "nodes": [GPU_NODES], **more}
+    head = {"apiVersion": "mooring.dev/v1", "kind": "Cluster"}
+    document = {**head, "nodes": [GPU_NODES], **more}
     path.write_text(yaml.safe_dump(document))
     return path
 
@@ -162,3 +163,34 @@ def test_a_foreign_profile_names_what_has_no_counterpart(moor: Moor, tmp_path: P
         answer = moor(command, *arguments)
         assert answer.returncode == 0, answer.stderr
         assert "note: predicates[0]: NoSuchPredicate has no counterpart" in answer.stderr
+
+
+def test_nodes_of_an_idle_pool_go_to_one_that_is_short(moor: Moor, tmp_path: Path) -> None:
+    nodes = [
+        {**GPU_NODES, "namePrefix": f"gpu-{pool}-{number}", "count": 1, "pool": pool}
+        for number, pool in enumerate(("vision", "ads", "ads"))
+    ]
+    pools = [{"name": "vision"}, {"name": "ads"}]
+    described = cluster(tmp_path, nodes=nodes, pools=pools, moveGroups={"delay": "10m"})
+    jobs = [job(tmp_path, f"vision-{number}", pool="vision") for number in range(2)]
+    answer = moor("plan", *jobs, "--cluster", described)
+    assert answer.returncode == 0, answer.stderr
+    assert (
+        "nodes gpu-ads-1-* move from pool ads to pool vision: vision has been short for 600 s "
+        "(it wants 200% of its guarantee), ads wants 0% of what it keeps." in answer.stdout
+    )
+    document = json.loads(moor("plan", *jobs, "--cluster", described, "-o", "json").stdout)
+    assert document["decisions"][-1]["decision"] == "move"
+    assert document["decisions"][-1]["to"] == "vision"
+
+
+def test_a_cap_limits_only_what_it_names(moor: Moor, tmp_path: Path) -> None:
+    # CPUs are divided, because ads is guaranteed some; the cap of vision speaks of GPUs alone.
+    pools = [
+        {"name": "vision", "cap": {"gpu": 4}},
+        {"name": "ads", "guaranteed": {"cpu": 8, "gpu": 4}},
+    ]
+    jobs = [job(tmp_path, f"vision-{number}", pool="vision") for number in range(2)]
+    answer = moor("plan", *jobs, "--cluster", cluster(tmp_path, pools=pools))
+    assert "vision-0 is admitted" in answer.stdout
+    assert "the pool has 0 of its 4 gpu left" in answer.stdout

@@ -60,7 +60,10 @@ def described(cluster_file: Path) -> Cluster:
     from mooring.spec.load import load_cluster_file
 
     file = load_cluster_file(cluster_file)
-    moves = file.move_groups
+    rule = file.move_groups
+    policy = None
+    if rule is not None:
+        policy = MovePolicy(rule.short, rule.spare, rule.delay_s, rule.rest_s)
     return Cluster(
         Snapshot(file.to_nodes()),
         tuple(
@@ -69,7 +72,7 @@ def described(cluster_file: Path) -> Cluster:
         ),
         Groups(
             tuple(NodeGroup(name, *owned) for name, owned in file.groups().items()),
-            moves and MovePolicy(moves.short, moves.spare, moves.delay_s, moves.rest_s),
+            policy,
         ),
         {**CLASSES, **file.priority_classes},
     )

@@ -157,9 +157,7 @@ def _workload(
     )
 
 
-def _simulated(
-    workload: Workload, cluster: Cluster, profile: Profile, round_s: float
-) -> Simulated:
+def _simulated(workload: Workload, cluster: Cluster, profile: Profile, round_s: float) -> Simulated:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

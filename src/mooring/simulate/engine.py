@@ -111,7 +111,8 @@ class Simulation:
             if self._ended - told >= _PROGRESS_EVERY:
                 told = self._ended
                 on_progress(told, now_s)
-            if not self._waiting and not self._partial:
+            quiet = not self._waiting and not self._partial
+            if quiet and self._scheduler.wakes_s(now_s) is None:
                 next_round_s, idle_rounds = math.inf, 0
                 continue
             if happened:
@@ -122,6 +123,9 @@ class Simulation:
             last_round_s = now_s
             tick_s = FIRST_TICK_S if changed or happened else min(2 * tick_s, LONGEST_TICK_S)
             next_round_s = now_s + tick_s if self._waiting else math.inf
+            wakes_s = self._scheduler.wakes_s(now_s)
+            if wakes_s is not None and self._running:
+                next_round_s = min(next_round_s, wakes_s)
             idle = not self._running and following == count
             idle_rounds = idle_rounds + 1 if idle and not changed else 0
             if idle_rounds > _LAST_ROUNDS:

@@ -87,6 +87,17 @@ class Point:
 
 
 @dataclass(frozen=True)
+class GroupMove:
+    """A group of nodes went to another pool."""
+
+    at_s: float
+    group: str
+    source: str
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Figures:
     """All that is reported of one simulation. Shares are from 0 to 1."""
 
@@ -105,6 +116,7 @@ class Figures:
     lost_member_s: float
     pools: tuple[PoolFigures, ...]
     series: tuple[Point, ...]
+    moves: tuple[GroupMove, ...] = ()
     never_started: Mapping[str, str] = field(default_factory=dict)
     events: int = 0
     decisions: int = 0

@@ -136,6 +136,7 @@ def table(results: Sequence[Simulated], source: str) -> RenderableType:
         if len(figures.pools) > 1:
             title = f"pools under {figures.profile}" if len(results) > 1 else "pools"
             parts.append(_table(title, _POOL_COLUMNS, _pool_rows(figures)))
+        parts += [Text(line) for line in _moves(figures)]
         parts += [Text(line, style="yellow") for line in _stuck(figures)]
         parts.append(Text(_speed(figures), style="dim"))
     return Group(*parts, Text(MEANINGS, style="dim"))
@@ -159,6 +160,14 @@ def _stuck(figures: Figures) -> list[str]:
     lines += [f"  {why}" for why in list(stuck.values())[:_MOST_SENTENCES]]
     if len(stuck) > _MOST_SENTENCES:
         lines.append(f"  and {len(stuck) - _MOST_SENTENCES:,} more")
+    return lines
+
+
+def _moves(figures: Figures) -> list[str]:
+    """Groups of nodes that changed hands, the first of many."""
+    lines = [f"after {span(move.at_s)}: {move.reason}" for move in figures.moves[:_MOST_SENTENCES]]
+    if len(figures.moves) > _MOST_SENTENCES:
+        lines.append(f"and {len(figures.moves) - _MOST_SENTENCES:,} more moves of nodes")
     return lines
 
 
@@ -202,6 +211,7 @@ def page(results: Sequence[Simulated], source: str) -> str:
         pool_columns=_POOL_COLUMNS,
         pools=pools,
         charts=_charts(results),
+        moves=[line for one in results for line in _moves(one.figures)],
         stuck=[line for one in results for line in _stuck(one.figures)],
         speeds=[_speed(one.figures) for one in results],
         meanings=MEANINGS,

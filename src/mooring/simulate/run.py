@@ -10,6 +10,7 @@ from mooring.model.cluster import Node
 from mooring.simulate.engine import ROUND_S, Ending, Simulation
 from mooring.simulate.metrics import (
     Figures,
+    GroupMove,
     JobRecord,
     Meter,
     Spread,
@@ -69,6 +70,10 @@ def _figures(
         lost_member_s=sum(record.lost_s for record in records),
         pools=pools,
         series=meter.series(),
+        moves=tuple(
+            GroupMove(at_s - first_s, move.group, move.source, move.target, move.reason)
+            for at_s, move in ending.moves
+        ),
         never_started=ending.never_started,
         events=ending.events,
         decisions=ending.decisions,

@@ -204,6 +204,9 @@ class QueueScheduler:
         self._count(running, -1)
         return Resized(job, plan)
 
+    def wakes_s(self, now_s: float) -> float | None:
+        return None if self._groups.policy is None else self._groups.wakes_s(now_s)
+
     def waiting(self) -> Mapping[str, str]:
         said = decide(self._state(), self.cluster, self._now_s)
         sentences = {one.job: one.sentence for one in said if isinstance(one, Wait)}

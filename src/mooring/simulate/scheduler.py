@@ -64,6 +64,13 @@ class Scheduler(Protocol):
         """What changes now, in the order in which it happens."""
         ...
 
+    def wakes_s(self, now_s: float) -> float | None:
+        """When to ask it again although nothing happens and nobody waits.
+
+        None: whoever runs is no reason to ask it at all.
+        """
+        ...
+
     def waiting(self) -> Mapping[str, str]:
         """The jobs that wait, each with the sentence that says for what."""
         ...

@@ -55,7 +55,9 @@ class PoolEntry(SpecModel):
         """The kinds of resources that it speaks of."""
         return frozenset().union(*(_named(each) for each in (self.guaranteed, self.cap) if each))
 
-    def amounts(self, divided: frozenset[str], total: Resources) -> tuple[Resources, Resources | None]:
+    def amounts(
+        self, divided: frozenset[str], total: Resources
+    ) -> tuple[Resources, Resources | None]:
         """(guaranteed, cap). What a cap does not name is not limited: all that there is."""
         if self.cap is None:
             return self.guaranteed.to_model(), None

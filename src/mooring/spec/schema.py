@@ -80,8 +80,9 @@ def cluster_reference_markdown() -> str:
     """The reference page of the cluster file."""
     opening = (
         "# Cluster file reference\n\n"
-        "Describes nodes for `moor plan --cluster`. Generated from the models that check the "
-        "file. A field without a default is required.\n"
+        "Describes nodes, and how jobs share them, for `moor plan`, `moor explain` and `moor "
+        "simulate` (`--cluster`); see [Where does my job go, and why](placement.md). Generated "
+        "from the models that check the file. A field without a default is required.\n"
     )
     return opening + _page(_schema(ClusterFile, ""))
 

@@ -1,4 +1,4 @@
-"""Guarantees, borrowing, caps, weights, and groups of nodes that move."""
+"""Guarantees, borrowing, caps, weights."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ import pytest
 from shelf import admitted, cluster, gpus, pool, queued, run, start, yielding
 
 from mooring.brain.queue import Admit, PoolSpec, QueueState, Wait, decide
-from mooring.brain.queue.groups import (
-    NOT_YET,
-    Move,
-    MovePolicy,
-    NodeGroup,
-    Since,
-    move_groups,
-    with_groups,
-)
 from mooring.brain.queue.pools import Ledger, check_pools, demand
 from mooring.model.resources import Resources
 
@@ -161,78 +152,6 @@ def test_demand_counts_what_is_held_and_what_is_wanted() -> None:
     state = start(QueueState(capacity), shelf, queued("r", 4, pool="a", least=2), 0.0, 2)
     waiting = (queued("w", 3, pool="a"), queued("x", 3, pool="b"))
     assert demand("a", waiting, state.running) == gpus(7)
-
-
-POLICY = MovePolicy(short=1.0, spare=0.7, delay_s=300, rest_s=1000)
-GROUPS = (NodeGroup("g0", "a", gpus(4)), NodeGroup("g1", "a", gpus(4)))
-PAIR = (pool("a", 4), pool("b", 4))
-
-
-def _moves(now_s: float, a: int, b: int, groups=GROUPS, since: Since = NOT_YET):
-    wants = {"a": gpus(a), "b": gpus(b)}
-    return move_groups(PAIR, groups, wants, since, now_s, POLICY)
-
-
-def test_a_group_moves_only_after_a_while_of_need_and_of_plenty() -> None:
-    # a owns 4 + 4 + 4 = 12 and needs 5; without one group 5 / 8 = 0.63 < 0.7: can be spared.
-    # b owns 4 and needs 6: 6 / 4 = 1.5 > 1: short.
-    moves, groups, since = _moves(0, 5, 6)
-    assert moves == () and since == Since({"b": 0}, {"g0": 0, "g1": 0})
-    moves, groups, since = _moves(299, 5, 6, groups, since)
-    assert moves == ()
-    moves, groups, since = _moves(300, 5, 6, groups, since)
-    assert moves == (Move("g0", "a", "b"),)
-    # Now 5 / 4 > 0.7 without g1: it stays. b owns 8 and needs 6: no longer short.
-    assert since == Since({}, {})
-    assert groups[0] == NodeGroup("g0", "b", gpus(4), 300)
-    assert [each.guaranteed.gpus for each in with_groups(PAIR, groups)] == [8, 8]
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (5, 4),  # 4 / 4 = 1: not above
-        (6, 6),  # 6 / 8 = 0.75: a cannot spare it
-    ],
-)
-def test_no_need_or_no_plenty_no_move(a: int, b: int) -> None:
-    _, groups, since = _moves(0, a, b)
-    assert _moves(10_000, a, b, groups, since)[0] == ()
-
-
-def test_a_moment_of_calm_starts_the_wait_again() -> None:
-    _, groups, since = _moves(0, 5, 6)
-    _, groups, since = _moves(200, 5, 4, groups, since)
-    moves, groups, since = _moves(400, 5, 6, groups, since)
-    assert moves == () and since.short == {"b": 400}
-
-
-def test_a_group_rests_after_a_move() -> None:
-    # g0 came to b at 300. From 400 on a is short (9 / 8) and b could spare it (2 / 4 = 0.5).
-    groups = (replace(GROUPS[0], pool="b", moved_s=300.0), GROUPS[1])
-    _, groups, since = _moves(400, 9, 2, groups)
-    assert _moves(1299, 9, 2, groups, since)[0] == ()
-    assert _moves(1300, 9, 2, groups, since)[0] == (Move("g0", "b", "a"),)
-
-
-def test_swinging_demand_moves_a_group_at_most_once_a_rest() -> None:
-    groups, since, moved = GROUPS, NOT_YET, 0
-    for step in range(200):  # demand swings every 400 s for 20 000 s
-        now_s = 100.0 * step
-        high = (step // 4) % 2 == 0
-        moves, groups, since = _moves(now_s, 2, 9 if high else 1, groups, since)
-        moved += len(moves)
-    assert 0 < moved <= 2 * (20_000 // 1000 + 1)
-
-
-def test_thresholds_must_leave_a_gap() -> None:
-    with pytest.raises(ValueError, match="spare"):
-        MovePolicy(short=0.5, spare=0.5)
-
-
-def test_the_cap_follows_a_group() -> None:
-    # owns 4, may hold 6; with a group of 4 it owns 8, so it may hold 8.
-    assert with_groups((pool("a", 4, 6),), (NodeGroup("g", "a", gpus(4)),)) == (pool("a", 8, 8),)
 
 
 def test_cpu_is_divided_too_when_a_pool_says_so() -> None:

@@ -94,5 +94,8 @@ class FirstCome:
             self._free[placement.slot.node] += asked[placement.member.role]
         return job
 
+    def wakes_s(self, now_s: float) -> float | None:
+        return None
+
     def waiting(self) -> Mapping[str, str]:
         return {one.name: "no node has room" for one in self._queue}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
+
 import pytest
 from first_come import GIB, job, node
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
+from mooring.brain.queue import Groups, MovePolicy, NodeGroup
 from mooring.model.errors import BadInput
 from mooring.model.resources import Resources
+from mooring.simulate import report
 from mooring.simulate.run import Simulated, simulate
 from mooring.simulate.schedule import QueueScheduler
 from mooring.simulate.scheduler import Change
@@ -47,6 +53,39 @@ def test_an_elastic_gang_starts_small_and_grows_when_room_appears() -> None:
     found = simulate(work, cluster, QueueScheduler(cluster, work.all_pools()), round_s=0.0)
     # 40 member-seconds: 2 members from 1 to 10 do 18, 4 do the other 22 in 5.5 s.
     assert {one.name: one.ended_s for one in found.records} == {"first": 10.0, "elastic": 15.5}
+
+
+def test_a_group_of_nodes_goes_to_the_pool_that_needs_it_and_stays_for_a_while() -> None:
+    # 12 devices: a owns n0, b owns n1 and n2. first holds 8 for 1000 s, 4 of them lent by b; after
+    # 100 s n1 is a's. second comes at 500 and wants 8 of b's 4: it waits. b is short from then on,
+    # and a uses all it has: nothing moves back before first ends.
+    cluster = [node(f"n{index}", 8, gpus=4) for index in range(3)]
+    first = replace(gpu_job("first", 8, 1000.0), pool="a")
+    second = replace(gpu_job("second", 8, 300.0), pool="b", arrival_s=500.0)
+    work = Workload((first, second))
+    owners = tuple(
+        NodeGroup(each.name, "a" if index == 0 else "b", each.capacity)
+        for index, each in enumerate(cluster)
+    )
+    stay, move = Groups(owners), Groups(owners, MovePolicy(delay_s=100.0, rest_s=200.0))
+    kept = simulate(work, cluster, QueueScheduler(cluster, work.all_pools(), groups=stay))
+    moved = simulate(work, cluster, QueueScheduler(cluster, work.all_pools(), groups=move))
+    assert [record.preemptions for record in kept.records] == [1, 0]
+    assert not kept.figures.moves
+    assert [record.preemptions for record in moved.records] == [0, 0]
+    assert [record.started_s for record in moved.records] == [0.0, 1000.0]
+    first_move, *others = moved.figures.moves
+    assert (first_move.at_s, first_move.source, first_move.target) == (100.0, "b", "a")
+    # From 1000 on a wants nothing and b wants 8 of its 4: one group follows after the delay.
+    assert [(each.at_s, each.source, each.target) for each in others] == [(1100.0, "a", "b")]
+    assert "has been short for 100 s" in first_move.reason
+    assert "after 1 min 40 s: nodes n1 move from pool b to pool a" in document_text(moved)
+
+
+def document_text(found: Simulated) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(report.table([found], "test"))
+    return console.export_text()
 
 
 def test_a_job_that_never_fits_is_named_with_a_sentence() -> None:

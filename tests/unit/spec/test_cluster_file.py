@@ -231,3 +231,44 @@ def test_a_large_cluster_is_quick() -> None:
     nodes = nodes_of({"namePrefix": "n", "count": 20_000, "cpus": 256, "smt": 2, "memory": "1Ti"})
     assert len(nodes) == 20_000
     assert time.process_time() - began < 1
+
+
+ONE = {"name": "n0", "cpus": 2, "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("more", "path", "found", "accepted"),
+    [
+        (
+            {"nodes": [{**ONE, "pool": "adz"}], "pools": [{"name": "ads"}]},
+            "nodes[0].pool",
+            "unknown pool 'adz'",
+            "'ads'",
+        ),
+        ({"nodes": [{**ONE, "pool": "ads"}]}, "nodes[0].pool", "unknown pool", "which has none"),
+        ({"moveGroups": {}}, "moveGroups", "no such nodes", "nodes with a `pool`"),
+        (
+            {"moveGroups": {"spare": 1.5}},
+            "moveGroups.spare",
+            "the number 1.5",
+            "at most 1",
+        ),
+        (
+            {"moveGroups": {"short": 0.5, "spare": 0.5}},
+            "moveGroups.spare",
+            "the number 0.5",
+            "less than short (0.5)",
+        ),
+        ({"moveGroups": {"delay": -1}}, "moveGroups.delay", "-1", "not negative"),
+        ({"priorityClasses": {"High": 1}}, "priorityClasses.High", "'High'", "lower-case"),
+        ({"priorityClasses": {"high": "1"}}, "priorityClasses.high", "'1'", "a whole number"),
+        ({"priorityClasses": {"high": 2**31}}, "priorityClasses.high", "2147483648", "at most"),
+    ],
+)
+def test_wrong_sharing_is_named(more: dict[str, Any], path: str, found: str, accepted: str) -> None:
+    document = {"apiVersion": "mooring.dev/v1", "kind": "Cluster", "nodes": [ONE], **more}
+    with pytest.raises(BadInput) as raised:
+        parse_cluster(yaml.safe_dump(document), "c.yaml")
+    (problem,) = [one for one in raised.value.problems if one.path == path]
+    assert found in problem.found
+    assert accepted in problem.accepted

@@ -19,7 +19,6 @@ from mooring.brain.queue.types import (
 )
 from mooring.model.resources import Resources
 
-
 #: What happens in a story: the queue's decisions, and groups of nodes that change hands.
 Chapter = Decision | Move
 

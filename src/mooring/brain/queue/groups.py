@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 
 from mooring.brain.queue.pools import demand
@@ -99,6 +100,17 @@ class Groups:
         wants = {pool.name: amount_of(demand(pool.name, gangs, held)) for pool in pools}
         return _Look(self, self.policy, pools, wants, now_s).moved()
 
+    def wakes_s(self, now_s: float) -> float:
+        """When to look again although nothing happens: the next delay or rest that is over."""
+        if self.policy is None or not self.since.short:
+            return inf
+        times = [at_s + self.policy.delay_s for at_s in self.since.short.values()]
+        times += [at_s + self.policy.delay_s for at_s in self.since.spare.values()]
+        times += [
+            group.moved_s + self.policy.rest_s for group in self.groups if group.moved_s is not None
+        ]
+        return min((at_s for at_s in times if at_s > now_s), default=inf)
+
 
 class _Look:
     """One look at all pools, at one moment."""
@@ -144,7 +156,7 @@ class _Look:
     def _load(self, pool: str, own: Amount) -> float:
         """By the scarcest kind among those that the pool wants."""
         want = self.wants[pool]
-        loads = [want[k] / own[k] if own[k] > 0 else float("inf") for k in self.kinds if want[k]]
+        loads = [want[k] / own[k] if own[k] > 0 else inf for k in self.kinds if want[k]]
         return max(loads, default=0.0)
 
     def _without(self, group: NodeGroup) -> Amount:
@@ -185,9 +197,9 @@ class _Look:
     def _reason(self, group: NodeGroup, target: str) -> str:
         since_s = self.now_s - self.state.since.short[target]
         needs = self._load(target, self.own[target])
-        whole = "has no guarantee" if needs == float("inf") else f"wants {needs:.0%} of its guarantee"
+        how = "it has none" if needs == inf else f"it wants {needs:.0%} of its guarantee"
         rest = self._load(group.pool, self._without(group))
         return (
-            f"nodes {group.name} move from pool {group.pool} to pool {target}: {target} {whole} and "
-            f"has wanted more for {since_s:.0f} s; {group.pool} wants {rest:.0%} of what it keeps."
+            f"nodes {group.name} move from pool {group.pool} to pool {target}: {target} has been "
+            f"short for {since_s:.0f} s ({how}), {group.pool} wants {rest:.0%} of what it keeps."
         )
