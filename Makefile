@@ -7,12 +7,13 @@ BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run test test-fast lint bench docs lock clean
+.PHONY: help run test test-fast kube lint bench docs lock clean
 
 help:
 	@echo "make run        train examples/wide-deep on this machine"
 	@echo "make test       all tests, with real frameworks"
 	@echo "make test-fast  the tests that need no framework"
+	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
 	@echo "make lint       style, types, layers"
 	@echo "make bench      all benchmarks (docs/benchmarks.md says how to read them)"
 	@echo "make docs       generate the reference pages from the code"
@@ -44,11 +45,16 @@ $(VENV)/.test: $(VENV)/.lint requirements/torch.txt
 run: $(VENV)/.run
 	moor run examples/wide-deep/job.yaml --nodes auto
 
+# Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
 test: $(VENV)/.test
+	-@$(MAKE) --no-print-directory kube
 	pytest tests
 
+kube: $(VENV)/.run
+	PYTHONPATH=tests python -m kube.cluster build
+
 test-fast: $(VENV)/.lint
-	pytest tests -m "not framework and not slow"
+	pytest tests -m "not framework and not slow and not kube"
 
 lint: $(VENV)/.lint
 	ruff check .

@@ -1,0 +1,1 @@
+"""Tests against a real Kubernetes: API server, scheduler, controllers, and a kubelet."""

@@ -1,0 +1,86 @@
+"""A real Kubernetes for the tests here.
+
+Where it cannot be had the tests are skipped with the reason; with CI=true they fail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from kube.cluster.binaries import ALL, MissingProgram, find
+from kube.cluster.control_plane import ControlPlane
+from kube.cluster.control_plane import control_plane as run_control_plane
+from kube.cluster.real_node import RealNode, RealNodes
+from kube.cluster.real_node import real_nodes as run_real_nodes
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.kube)
+
+
+def give_up(reason: str) -> NoReturn:
+    message = f"no Kubernetes for this test: {reason}"
+    if os.environ.get("CI", "").lower() in ("true", "1"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def require(*programs: str) -> None:
+    """Gives the test up unless these programs are here."""
+    try:
+        missing = find().missing(*programs)
+    except MissingProgram as problem:
+        give_up(str(problem))
+    if missing:
+        give_up(f"{find().folder} has no {', '.join(missing)}")
+
+
+@pytest.fixture(autouse=True)
+def _programs(request: pytest.FixtureRequest) -> None:
+    """`@pytest.mark.programs("kubemark")`: what the test needs beyond an API server."""
+    for marker in request.node.iter_markers("programs"):
+        unknown = set(marker.args) - set(ALL)
+        assert not unknown, unknown
+        require(*marker.args)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """One for the whole session: leave nothing in it that another test could meet."""
+    require("etcd", "kube-apiserver")
+    with run_control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = control_plane.create_namespace()
+    yield name
+    control_plane.delete_namespace(name)
+
+
+@pytest.fixture(scope="session")
+def real_nodes(control_plane: ControlPlane) -> Iterator[RealNodes]:
+    """The network on which real nodes can be started: `with real_nodes.node(...) as node`."""
+    require("kubelet", "containerd", "runc", "pause", "kube-scheduler", "kube-controller-manager")
+    if os.geteuid() != 0:
+        give_up("a real node needs root")
+    with run_real_nodes(control_plane) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="session")
+def real_node(real_nodes: RealNodes) -> Iterator[RealNode]:
+    """This machine as the node `real`, with the static CPU manager."""
+    with real_nodes.node("real") as node:
+        yield node
