@@ -103,14 +103,17 @@ class ControlPlane:
         self.wait_for_pods_accepted(name)
         return name
 
-    def delete_namespace(self, name: str, wait: bool = False) -> None:
-        """Its pods go at once, also those on nodes without a kubelet."""
-        self.admin.delete(f"/api/v1/namespaces/{name}", missing_ok=True)
+    def delete_namespace(self, name: str, gently: bool = False) -> None:
+        """Its pods go at once, also those on nodes without a kubelet.
+
+        Gently: the kubelets end them, and this waits until they have."""
         pods = f"/api/v1/namespaces/{name}/pods"
         for pod in self.admin.items(pods):
-            self.admin.delete(f"{pods}/{pod['metadata']['name']}", grace_s=0, missing_ok=True)
-        if wait:
-            until(lambda: not self._exists(f"/api/v1/namespaces/{name}"), f"{name} gone", 60)
+            path = f"{pods}/{pod['metadata']['name']}"
+            self.admin.delete(path, grace_s=None if gently else 0, missing_ok=True)
+        if gently:
+            until(lambda: not self.admin.items(pods), f"the pods of {name} gone", 60)
+        self.admin.delete(f"/api/v1/namespaces/{name}", missing_ok=True)
 
     def wait_for_pods_accepted(self, namespace: str) -> None:
         """Admission refuses pods until the controllers have made the default ServiceAccount."""
@@ -275,15 +278,6 @@ class ControlPlane:
 
     def _new_kubeconfig(self) -> Path:
         return self.bed.folder / "kubeconfigs" / f"{secrets.token_hex(6)}.yaml"
-
-    def _exists(self, path: str) -> bool:
-        try:
-            self.admin.get(path)
-        except ApiError as error:
-            if error.status == 404:
-                return False
-            raise
-        return True
 
 
 @contextmanager

@@ -111,6 +111,7 @@ def python() -> Image:
         env={
             "PATH": f"{Path(sys.prefix) / 'bin'}:/usr/local/bin:/usr/bin:/bin",
             "HOME": "/tmp",
+            "PYTHONPATH": str(REPOSITORY / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
     )

@@ -1,0 +1,156 @@
+"""The real node: containers really run, CPUs are really exclusive, names really resolve."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kube.cluster import guard
+from kube.cluster.client import Json
+from kube.cluster.control_plane import ControlPlane
+from kube.cluster.real_node import KubeletOptions, RealNode, RealNodes
+from kube.objects import pod, pods_path
+from support.waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.root]
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+GUARANTEED = {"cpu": "1", "memory": "64Mi"}
+
+
+def wait_for(plane: ControlPlane, namespace: str, name: str, phase: str) -> Json:
+    path = f"{pods_path(namespace)}/{name}"
+
+    def reached() -> Json | None:
+        found = plane.admin.get(path)
+        now = found["status"]["phase"]
+        if now in ("Failed", "Succeeded") and now != phase:
+            raise AssertionError(f"{name} is {now}: {plane.admin.text(f'{path}/log')}")
+        return found if now == phase else None
+
+    return until(reached, f"{name} {phase}", 60)
+
+
+def output_of(plane: ControlPlane, namespace: str, name: str) -> str:
+    wait_for(plane, namespace, name, "Succeeded")
+    return plane.admin.text(f"{pods_path(namespace)}/{name}/log")
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """Deleted before the next test starts: there are few CPUs to be exclusive on."""
+    name = control_plane.create_namespace()
+    yield name
+    control_plane.delete_namespace(name, gently=True)
+
+
+def test_a_guaranteed_pod_has_its_cpu_alone(
+    control_plane: ControlPlane, real_node: RealNode, namespace: str
+) -> None:
+    admin = control_plane.admin
+    admin.create(pods_path(namespace), pod("shared", SLEEP, requests={"cpu": "100m"}))
+    wait_for(control_plane, namespace, "shared", "Running")
+    everything = cpus(real_node.cpuset(namespace, "shared", "main"))
+    assert everything == os.sched_getaffinity(0)
+    admin.create(pods_path(namespace), pod("alone", SLEEP, limits=GUARANTEED))
+    wait_for(control_plane, namespace, "alone", "Running")
+    alone = cpus(real_node.cpuset(namespace, "alone", "main"))
+    assert len(alone) == 1
+    until(
+        lambda: cpus(real_node.cpuset(namespace, "shared", "main")) == everything - alone,
+        "the shared pool without the exclusive CPU",
+    )
+
+
+def test_without_the_static_policy_nobody_has_a_cpu_alone(
+    control_plane: ControlPlane, real_nodes: RealNodes, namespace: str
+) -> None:
+    with real_nodes.node("unpinned", KubeletOptions(cpu_manager="none")) as node:
+        body = pod("p", SLEEP, limits=GUARANTEED, nodeName=node.name)
+        control_plane.admin.create(pods_path(namespace), body)
+        wait_for(control_plane, namespace, "p", "Running")
+        assert cpus(node.cpuset(namespace, "p", "main")) == os.sched_getaffinity(0)
+
+
+def test_pods_find_each_other_by_name(
+    control_plane: ControlPlane, real_node: RealNode, namespace: str
+) -> None:
+    admin = control_plane.admin
+    service = {
+        "metadata": {"name": "job"},
+        "spec": {
+            "clusterIP": "None",
+            "selector": {"job": "job"},
+            "publishNotReadyAddresses": True,
+        },
+    }
+    admin.create(f"/api/v1/namespaces/{namespace}/services", service)
+    listen = "import socket; s = socket.create_server(('', 2222)); s.accept()[0].send(b'hello')"
+    named = {"hostname": "worker-0", "subdomain": "job"}
+    body = pod("w", [sys.executable, "-c", listen], labels={"job": "job"}, **named)
+    admin.create(pods_path(namespace), body)
+    wait_for(control_plane, namespace, "w", "Running")
+    ask = """
+import socket, time
+for attempt in range(100):
+    try:
+        print(socket.create_connection(("worker-0.job", 2222), 1).recv(9).decode())
+        break
+    except OSError:
+        time.sleep(0.1)
+"""
+    admin.create(pods_path(namespace), pod("asks", [sys.executable, "-c", ask]))
+    assert output_of(control_plane, namespace, "asks") == "hello\n"
+
+
+def test_a_pod_is_nobody_special_and_sees_the_tests_python(
+    control_plane: ControlPlane, real_node: RealNode, namespace: str
+) -> None:
+    ask = """
+import os, ssl, sys, urllib.request, numpy, mooring
+base = "/var/run/secrets/kubernetes.io/serviceaccount"
+url = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}/version"
+trusted = ssl.create_default_context(cafile=f"{base}/ca.crt")
+urllib.request.urlopen(url, context=trusted).read()
+print(os.getuid(), sys.prefix)
+"""
+    control_plane.admin.create(pods_path(namespace), pod("p", [sys.executable, "-c", ask]))
+    assert output_of(control_plane, namespace, "p") == f"1000 {sys.prefix}\n"
+
+
+def test_the_machine_is_as_before(control_plane: ControlPlane, real_nodes: RealNodes) -> None:
+    before = machine()
+    with real_nodes.node("passing", KubeletOptions(cpu_manager="none")):
+        pass
+    assert machine() == before
+    name = guard.name_of(control_plane.bed.token)
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/{name}/passing/kubepods/*/*"))
+
+
+def machine() -> dict[str, object]:
+    """What a kubelet, a runtime and CNI would change."""
+    settings = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")
+    settings += ("net/ipv4/ip_forward", "vm/panic_on_oom")
+    folders = ("/var/lib", "/var/lib/cni", "/var/log", "/run", "/run/netns", "/etc/cni")
+    return {
+        **{name: Path("/proc/sys", name).read_text() for name in settings},
+        **{
+            name: sorted(each.name for each in Path(name).iterdir())
+            if Path(name).is_dir()
+            else None
+            for name in folders
+        },
+        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+    }
+
+
+def cpus(listed: str) -> set[int]:
+    found: set[int] = set()
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
