@@ -62,11 +62,14 @@ def control_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A namespace of the test's own."""
+def namespace(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own. A real node that the test used is left without pods."""
     name = control_plane.create_namespace()
     yield name
     control_plane.delete_namespace(name)
+    if "real_node" in request.fixturenames:
+        node: RealNode = request.getfixturevalue("real_node")
+        node.wait_empty()
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ def pod(
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "runAsNonRoot": True,
+            "runAsUser": 1000,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from kube.cluster import guard
-from kube.cluster.bed import MEMORY
 from kube.cluster.client import ApiError
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.control_plane import control_plane as run_control_plane
 from kube.cluster.fake_nodes import NodeShape, fake_nodes
 from kube.cluster.hollow import hollow_nodes
 from kube.cluster.puppets import puppets
+from kube.killing import killed_maker, left_of
 from kube.objects import pod, pods_path
 from support.waiting import until
 
-TESTS = Path(__file__).resolve().parents[1]
 schedules = pytest.mark.programs("kube-scheduler", "kube-controller-manager")
 
 
@@ -157,19 +150,6 @@ def test_components_come_back_with_their_data() -> None:
 
 @pytest.mark.slow
 def test_nothing_is_left_when_the_maker_is_killed() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "kube.cluster", "up", "--fake-nodes=1"],
-        cwd=TESTS,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as maker:
-        assert maker.stdout is not None
-        config = Path(maker.stdout.readline().removeprefix("export KUBECONFIG=").strip())
-        bed = config.parents[1]
-        token = bed.name.split("-")[1]
-        assert len(guard.processes_of(token)) >= 2
-        maker.send_signal(signal.SIGKILL)
-    until(lambda: not guard.processes_of(token), "the processes gone", 60)
-    folders = [bed, MEMORY / guard.name_of(token)]
-    until(lambda: not any(folder.exists() for folder in folders), "the folders gone", 60)
+    with killed_maker("--fake-nodes=1") as bed:
+        assert len(guard.processes_of(bed.name.split("-")[1])) >= 2
+    until(lambda: not left_of(bed), f"nothing of {bed.name}", 60)

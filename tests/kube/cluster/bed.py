@@ -105,13 +105,7 @@ class Bed:
 
     def leftovers(self) -> list[str]:
         """What is on this machine of this bed: nothing, after `close`."""
-        left = [f"process {each}" for each in guard.processes_of(self.token)]
-        left += [str(each) for each in guard.cgroups_of(self.token)]
-        left += [str(each) for each in {self.folder, self.memory} if each.exists()]
-        if guard.link_exists(self.token):
-            left.append(f"link {guard.name_of(self.token)}")
-        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        return left + [f"mount {line}" for line in mounts if str(self.folder) in line]
+        return guard.leftovers(self.token, [self.folder, self.memory])
 
 
 def free_ports(count: int) -> list[int]:

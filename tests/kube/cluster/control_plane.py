@@ -103,17 +103,12 @@ class ControlPlane:
         self.wait_for_pods_accepted(name)
         return name
 
-    def delete_namespace(self, name: str, gently: bool = False) -> None:
-        """Its pods go at once, also those on nodes without a kubelet.
-
-        Gently: the kubelets end them, and this waits until they have."""
+    def delete_namespace(self, name: str) -> None:
+        """Its pods go at once, also those on nodes without a kubelet."""
+        self.admin.delete(f"/api/v1/namespaces/{name}", missing_ok=True)
         pods = f"/api/v1/namespaces/{name}/pods"
         for pod in self.admin.items(pods):
-            path = f"{pods}/{pod['metadata']['name']}"
-            self.admin.delete(path, grace_s=None if gently else 0, missing_ok=True)
-        if gently:
-            until(lambda: not self.admin.items(pods), f"the pods of {name} gone", 60)
-        self.admin.delete(f"/api/v1/namespaces/{name}", missing_ok=True)
+            self.admin.delete(f"{pods}/{pod['metadata']['name']}", grace_s=0, missing_ok=True)
 
     def wait_for_pods_accepted(self, namespace: str) -> None:
         """Admission refuses pods until the controllers have made the default ServiceAccount."""

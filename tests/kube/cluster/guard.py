@@ -53,6 +53,17 @@ def link_exists(token: str) -> bool:
     return Path("/sys/class/net", name_of(token)).exists()
 
 
+def leftovers(token: str, folders: list[Path]) -> list[str]:
+    """What is on this machine of a bed."""
+    left = [f"process {each}" for each in processes_of(token)]
+    left += [str(each) for each in cgroups_of(token)]
+    left += [str(each) for each in folders if each.exists()]
+    if link_exists(token):
+        left.append(f"link {name_of(token)}")
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return left + [f"mount {line}" for line in mounts if name_of(token) in line]
+
+
 def remove(token: str, folders: list[Path]) -> list[str]:
     """What could not be removed."""
     give_up = time.monotonic() + DEADLINE_S

@@ -73,10 +73,18 @@ class RealNode:
             for each in status["containerStatuses"]
             if each["name"] == container
         ]
-        top = CGROUPS / "cpuset" if (CGROUPS / "cpuset").is_dir() else CGROUPS
-        [group] = (top / guard.name_of(self.plane.bed.token)).rglob(id_)
+        [group] = self._cgroup.rglob(id_)
         effective = group / "cpuset.cpus.effective"
         return (effective if effective.exists() else group / "cpuset.cpus").read_text().strip()
+
+    def wait_empty(self) -> None:
+        """Until the kubelet has ended and forgotten all pods: their CPUs are free again."""
+        until(lambda: not list(self._cgroup.rglob("pod*-*")), f"no pod on {self.name}", 60)
+
+    @property
+    def _cgroup(self) -> Path:
+        top = CGROUPS / "cpuset" if (CGROUPS / "cpuset").is_dir() else CGROUPS
+        return top / guard.name_of(self.plane.bed.token) / self.name
 
 
 class RealNodes:
