@@ -62,13 +62,25 @@ def format_path(path: FieldPath) -> str:
 
 def parse_document(text: str, source: str) -> Document:
     """The single YAML document in `text`. Raises BadInput if it cannot be read at all."""
+    return _parse(text, source, several=False)[0]
+
+
+def parse_documents(text: str, source: str) -> list[Document]:
+    """The YAML documents in `text`, at least one. Raises BadInput if it cannot be read at all.
+
+    Empty documents (`---` twice, a comment alone) are left out, as `kubectl` does.
+    """
+    return _parse(text, source, several=True)
+
+
+def _parse(text: str, source: str, *, several: bool) -> list[Document]:
     try:
         check_size(len(text.encode("utf-8")), source)
     except UnicodeEncodeError:
         accepted = "Unicode text without lone surrogates"
         raise BadInput.at(source, WHOLE_FILE, "a lone surrogate", accepted) from None
     try:
-        root = _compose(text)
+        roots = _compose(text, several)
     except _Unusable as error:
         problem = Problem(WHOLE_FILE, error.found, error.accepted, error.line)
         raise BadInput(source, [problem]) from None
@@ -78,8 +90,14 @@ def parse_document(text: str, source: str) -> Document:
         line = mark.line + 1 if mark is not None else None
         problem = Problem(WHOLE_FILE, f"bad YAML ({printable(str(what))})", "valid YAML", line)
         raise BadInput(source, [problem]) from None
-    if root is None:
+    if several:
+        roots = [root for root in roots if root.tag != _TAG + "null"]
+    if not roots:
         raise BadInput.at(source, WHOLE_FILE, "nothing", "one YAML document")
+    return [_build(root) for root in roots]
+
+
+def _build(root: _Node) -> Document:
     document = Document(None, {})
     data = _Builder(document).build(root, (), root.line)
     return Document(data, document.lines, document.problems)
@@ -105,16 +123,16 @@ class _Node:
     open: bool = True
 
 
-def _compose(text: str) -> _Node | None:
+def _compose(text: str, several: bool) -> list[_Node]:
     loader = _Loader(text)
     try:
-        return _compose_events(loader)
+        return _compose_events(loader, several)
     finally:
         loader.dispose()
 
 
-def _compose_events(loader: Any) -> _Node | None:
-    root: _Node | None = None
+def _compose_events(loader: Any, several: bool) -> list[_Node]:
+    roots: list[_Node] = []
     stack: list[_Node] = []
     anchors: dict[str, _Node] = {}
     total = documents = 0
@@ -123,7 +141,8 @@ def _compose_events(loader: Any) -> _Node | None:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
-            if documents > 1:
+            anchors = {}
+            if documents > 1 and not several:
                 raise _Unusable("a second YAML document", "one document a file", line)
             continue
         if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
@@ -155,8 +174,8 @@ def _compose_events(loader: Any) -> _Node | None:
             parent.size += node.size
             parent.height = max(parent.height, node.height + 1)
         else:
-            root = node
-    return root
+            roots.append(node)
+    return roots
 
 
 def _aliased(anchors: dict[str, _Node], anchor: str | None, line: int) -> _Node:

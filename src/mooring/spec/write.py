@@ -16,7 +16,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if not _BREAKS.isdisjoint(text) else None
+    style = '"' if not _BREAKS.isdisjoint(text) else "|" if "\n" in text.strip() else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
