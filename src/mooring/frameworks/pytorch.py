@@ -2,6 +2,9 @@
 
 As with torchrun, RANK and WORLD_SIZE count processes, GROUP_RANK and GROUP_WORLD_SIZE members.
 Rank 0 is the master: its main port is where the process group meets.
+
+A member may also run torchrun itself, which takes its options from PET_* variables: they are given
+too, weaker than what the job sets.
 """
 
 from __future__ import annotations
@@ -75,6 +78,16 @@ class PyTorch(Framework):
             }
             for local_rank, rank in enumerate(identity.ranks)
         ]
-        # gloo listens where the machine's own name leads, which need not be loopback.
-        defaults = {"GLOO_SOCKET_IFNAME": "lo"} if on_loopback(identity) else {}
+        defaults = {
+            "PET_NNODES": str(identity.group_size),
+            "PET_NODE_RANK": str(me.group_rank),
+            "PET_NPROC_PER_NODE": str(me.processes),
+            "PET_MASTER_ADDR": master.host,
+            "PET_MASTER_PORT": str(master.ports["main"]),
+            "PET_RDZV_ENDPOINT": master.address("main"),
+            "PET_RDZV_ID": identity.job,
+        }
+        if on_loopback(identity):
+            # gloo listens where the machine's own name leads, which need not be loopback.
+            defaults["GLOO_SOCKET_IFNAME"] = "lo"
         return launch(member, identity, defaults=defaults, env=env, per_process=per_process)

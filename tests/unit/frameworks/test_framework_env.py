@@ -100,6 +100,13 @@ def test_pytorch_as_torchrun_sets_it() -> None:
         "ROLE_WORLD_SIZE": "4",
         "TORCHELASTIC_RUN_ID": "demo",
         "TORCHELASTIC_RESTART_COUNT": "2",
+        "PET_NNODES": "3",
+        "PET_NODE_RANK": "2",
+        "PET_NPROC_PER_NODE": "2",
+        "PET_MASTER_ADDR": "127.0.0.1",
+        "PET_MASTER_PORT": "7003",
+        "PET_RDZV_ENDPOINT": "127.0.0.1:7003",
+        "PET_RDZV_ID": "demo",
     }
     assert [mooring_free(process.env) for process in members["worker-1"][1].processes] == [
         {"RANK": "3", "LOCAL_RANK": "0", "ROLE_RANK": "2"},
