@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -19,6 +19,8 @@ from mooring.brain.presets import recipe_for
 from mooring.brain.profile import ALWAYS
 from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
+from mooring.importers import import_manifests
+from mooring.importers.tracked import Entry, Outcome
 from mooring.model.member import Gang, Member, MemberId, Preset
 from mooring.simulate.trace import _COLUMNS as _CSV_COLUMNS
 from mooring.simulate.workload_file import WorkloadFile
@@ -137,6 +139,101 @@ def _says(rule: Filter | Score) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+_MANIFESTS = _HERE.parent / "tests" / "unit" / "importers" / "manifests"
+#: Mappings whose keys are the user's own, and lists of which the name is the user's.
+_FREE = {
+    "labels",
+    "annotations",
+    "matchLabels",
+    "nodeSelector",
+    "sparkConf",
+    "env",
+    "ports",
+    "secretEnv",
+}
+_IMPORT_HEAD = """# What an import does with each field
+
+Made by importing one manifest of each kind, in the style of its project's own examples
+(`tests/unit/importers/manifests`). How to import, and what the words mean, is in
+[Bring jobs over from other operators](import.md). A field that is not listed here may be known all
+the same; one that is not known is an error, never lost. `*` is any name, `[]` any item.
+
+"""
+
+
+def import_reference() -> str:
+    """What `moor import` did with each field of the manifests, by kind; pod templates apart."""
+    kinds: dict[str, dict[str, dict[str, None]]] = {}
+    pods: dict[str, dict[str, None]] = {}
+    for path in sorted(_MANIFESTS.glob("*.yaml")):
+        for result in import_manifests([(path.name, path.read_text(encoding="utf-8"))]):
+            for account in result.accounts:
+                document = account.ledger.root.value
+                rows = kinds.setdefault(_title(document), {})
+                inside = list(_pod_templates(document))
+                for entry in account.entries:
+                    cut = max((len(at) for at in inside if entry.path[: len(at)] == at), default=0)
+                    field = _shown(entry.path[cut:])
+                    if cut:
+                        pods.setdefault(field, {})[_outcome(entry)] = None
+                        rows.setdefault(_shown(entry.path[:cut]), {})["see pod templates"] = None
+                    else:
+                        rows.setdefault(field, {})[_outcome(entry)] = None
+    tables = [f"## {kind}\n\n{_field_table(rows)}" for kind, rows in sorted(kinds.items())]
+    tables.append(f"## Pod templates\n\n{_field_table(pods)}")
+    return _IMPORT_HEAD + "\n".join(tables)
+
+
+def _title(document: dict[str, str]) -> str:
+    return f"{document['kind']} ({document['apiVersion']})"
+
+
+def _pod_templates(
+    value: object, at: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Where the pod templates of a document are: what has a spec with containers."""
+    if isinstance(value, dict):
+        if isinstance(value.get("spec"), dict) and "containers" in value["spec"]:
+            yield at
+        for key, below in value.items():
+            yield from _pod_templates(below, (*at, key))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from _pod_templates(below, (*at, index))
+
+
+def _shown(path: tuple[str | int, ...]) -> str:
+    text = ""
+    for number, part in enumerate(path):
+        free = number > 0 and (
+            path[number - 1] in _FREE or str(path[number - 1]).endswith("ReplicaSpecs")
+        )
+        name = "[]" if isinstance(part, int) else "*" if free or "/" in part else part
+        text += name if name == "[]" else f".{name}" if text else name
+    return text
+
+
+def _outcome(entry: Entry) -> str:
+    if entry.outcome is Outcome.DROPPED:
+        return f"dropped: {entry.note}"
+    to = ", ".join(f"`{_job_field(one)}`" for one in entry.to)
+    return f"{to}: {entry.note}" if entry.note else to
+
+
+def _job_field(path: tuple[str | int, ...]) -> str:
+    named = tuple(
+        "*" if path[:2] == ("spec", "roles") and i == 2 else p for i, p in enumerate(path)
+    )
+    return _shown(named)
+
+
+def _field_table(rows: dict[str, dict[str, None]]) -> str:
+    lines = ["| field | becomes |\n|---|---|\n"]
+    for field, outcomes in rows.items():
+        lines.append(f"| `{field}` | {'; or '.join(outcomes)} |\n".replace("\n |", " |"))
+    return "".join(lines)
+
+
 def _block(text: str) -> str:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```\n"
@@ -150,6 +247,7 @@ def pages() -> dict[str, str]:
         "workload-reference.md": _NOTE + workload_reference(),
         "rules.md": _NOTE + rule_reference(),
         "cli.md": _NOTE + command_reference(),
+        "import-reference.md": _NOTE + import_reference(),
     }
 
 

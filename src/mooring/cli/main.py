@@ -12,6 +12,7 @@ from mooring.version import VERSION
 #: name -> (module:attribute, what the list of commands says). In the order of a first session.
 _COMMANDS = {
     "init": ("mooring.cli.jobs:init", "Write a commented starter job."),
+    "import": ("mooring.cli.imports:import_", "Turn manifests of other operators into jobs."),
     "validate": ("mooring.cli.jobs:validate", "Check job files."),
     "plan": ("mooring.cli.plan:plan", "Show where each member would go, and why. Starts nothing."),
     "simulate": ("mooring.cli.simulate:simulate", "Run a workload in virtual time."),

@@ -1,0 +1,16 @@
+"""Manifests in the style of the projects' own examples, and the jobs that become of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+MANIFESTS = sorted((HERE / "manifests").glob("*.yaml"))
+
+
+@pytest.fixture(params=MANIFESTS, ids=lambda path: path.stem)
+def manifest(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
