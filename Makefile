@@ -32,7 +32,8 @@ $(VENV)/.run: $(VENV)/.made requirements/run.lock requirements/build.lock pyproj
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.lint: $(VENV)/.run requirements/test.lock
+$(VENV)/.lint: $(VENV)/.run requirements/kubernetes.lock requirements/test.lock
+	$(PIP) -r requirements/kubernetes.lock
 	$(PIP) -r requirements/test.lock
 	touch $@
 
@@ -73,6 +74,7 @@ docs: $(VENV)/.run
 lock:
 	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/run.in -o requirements/run.lock
 	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/build.in -o requirements/build.lock
+	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/kubernetes.in -o requirements/kubernetes.lock
 	uv pip compile -q --generate-hashes --python-version 3.11 --no-header --no-annotate --upgrade requirements/test.in -o requirements/test.lock
 
 clean:
