@@ -33,7 +33,7 @@ class PoolEntry(SpecModel):
         "Not given, or of a kind not named: no limit.",
         examples=[{"gpu": 16}],
     )
-    weight: Annotated[Whole | Number, Field(gt=0, le=1e6)] = Field(
+    weight: Annotated[Number, Field(gt=0, le=1e6)] = Field(
         1,
         description="Its part of what is left over, beside the weights of the other pools.",
         examples=[2],

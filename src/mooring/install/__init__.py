@@ -1,0 +1,8 @@
+"""What `moor install` prints: resource definitions, roles, the operator's Deployment."""
+
+from __future__ import annotations
+
+from mooring.install.manifests import manifests, to_json, to_yaml
+from mooring.install.settings import Settings, parse_kube_version
+
+__all__ = ["Settings", "manifests", "parse_kube_version", "to_json", "to_yaml"]

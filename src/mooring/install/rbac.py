@@ -1,0 +1,175 @@
+"""What the operator may do, and nothing else: one grant a line of the table, each with its reason.
+
+No wildcard, no secrets, no logs, no exec. Roles for people join the cluster's own `view`, `edit`
+and `admin` by aggregation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mooring.install.names import (
+    GROUP,
+    JOB_PRIORITY,
+    LEASE,
+    OPERATOR,
+    WEBHOOK_CONFIGURATION,
+    Manifest,
+    named,
+)
+from mooring.install.settings import Settings
+
+_RBAC = "rbac.authorization.k8s.io"
+_READ = ("get", "list", "watch")
+
+
+class Where(StrEnum):
+    """Where a grant holds."""
+
+    CLUSTER = "the whole cluster"
+    JOBS = "the namespaces of jobs"
+    OWN = "the operator's namespace"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Verbs on a resource, and what for. `names` empty: any object."""
+
+    where: Where
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    reason: str
+    names: tuple[str, ...] = ()
+
+    def rule(self) -> dict[str, Any]:
+        rule: dict[str, Any] = {
+            "apiGroups": [self.group],
+            "resources": list(self.resources),
+            "verbs": list(self.verbs),
+        }
+        if self.names:
+            rule["resourceNames"] = list(self.names)
+        return rule
+
+
+def grants(settings: Settings) -> Iterator[Grant]:
+    """Everything that the operator's service account may do."""
+    cluster, jobs, own = Where.CLUSTER, Where.JOBS, Where.OWN
+    yield Grant(cluster, "", ("nodes",), _READ, "what there is, and where a gang fits")
+    yield Grant(cluster, "", ("pods",), _READ, "who holds what: every pod of the cluster counts")
+    yield Grant(cluster, GROUP, ("pools",), _READ, "the shares of teams")
+    yield Grant(cluster, GROUP, ("pools/status",), ("patch", "update"), "what a pool's jobs hold")
+    yield Grant(
+        cluster,
+        "topology.node.k8s.io",
+        ("noderesourcetopologies",),
+        _READ,
+        "NUMA cells, where the cluster publishes them",
+    )
+    yield Grant(
+        cluster,
+        "scheduling.k8s.io",
+        ("priorityclasses",),
+        ("get",),
+        "whether the class of job pods exists",
+        (JOB_PRIORITY,),
+    )
+    if settings.kubelet_config:
+        yield Grant(
+            cluster,
+            "",
+            ("nodes/proxy",),
+            ("get",),
+            "a kubelet's CPU manager settings (`--with kubelet-config`)",
+        )
+    if settings.webhook:
+        yield Grant(
+            cluster,
+            "admissionregistration.k8s.io",
+            ("validatingwebhookconfigurations",),
+            ("get", "patch"),
+            "to enter the certificate of its webhook",
+            (WEBHOOK_CONFIGURATION,),
+        )
+    yield Grant(jobs, "", ("pods",), ("create", "delete"), "the members")
+    yield Grant(jobs, "", ("pods/proxy",), ("get",), "steps and figures, from the first member")
+    yield Grant(
+        jobs, "", ("services",), ("get", "create", "patch", "delete"), "one headless Service a job"
+    )
+    yield Grant(jobs, "", ("events",), ("create", "patch"), "what `kubectl describe` shows")
+    yield Grant(
+        jobs, GROUP, ("trainingjobs",), (*_READ, "delete"), "the jobs; delete: ttlAfterFinished"
+    )
+    yield Grant(jobs, GROUP, ("trainingjobs/status",), ("patch", "update"), "the job's record")
+    if settings.volcano:
+        yield Grant(
+            jobs,
+            "scheduling.volcano.sh",
+            ("podgroups",),
+            ("get", "create", "delete"),
+            "`scheduler: volcano` (`--with volcano`)",
+        )
+    leases = "coordination.k8s.io"
+    yield Grant(own, leases, ("leases",), ("create",), "one replica leads at a time")
+    yield Grant(own, leases, ("leases",), ("get", "update"), "to hold and hand on", (LEASE,))
+    yield Grant(
+        own, "", ("events",), ("create", "patch"), "changes of leader, and its own troubles"
+    )
+
+
+def service_account(settings: Settings) -> Manifest:
+    account = named("v1", "ServiceAccount", OPERATOR, settings.namespace)
+    return {**account, "automountServiceAccountToken": False}
+
+
+def operator_roles(settings: Settings) -> list[Manifest]:
+    """Roles and their bindings. Without `watch`, jobs may be in any namespace."""
+    by_place: dict[Where, list[Grant]] = {where: [] for where in Where}
+    for grant in grants(settings):
+        everywhere = grant.where is Where.JOBS and not settings.watch
+        by_place[Where.CLUSTER if everywhere else grant.where].append(grant)
+    manifests = _bound(OPERATOR, by_place[Where.CLUSTER], settings.namespace, None)
+    for namespace in settings.watch:
+        manifests += _bound(f"{OPERATOR}-jobs", by_place[Where.JOBS], settings.namespace, namespace)
+    own = by_place[Where.OWN]
+    return manifests + _bound(OPERATOR, own, settings.namespace, settings.namespace)
+
+
+def _bound(
+    name: str, granted: Iterable[Grant], account_namespace: str, namespace: str | None
+) -> list[Manifest]:
+    kind = "ClusterRole" if namespace is None else "Role"
+    role = named(f"{_RBAC}/v1", kind, name, namespace)
+    role["rules"] = [grant.rule() for grant in granted]
+    binding = named(f"{_RBAC}/v1", f"{kind}Binding", name, namespace)
+    binding["roleRef"] = {"apiGroup": _RBAC, "kind": kind, "name": name}
+    binding["subjects"] = [
+        {"kind": "ServiceAccount", "name": OPERATOR, "namespace": account_namespace}
+    ]
+    return [role, binding]
+
+
+def user_roles() -> list[Manifest]:
+    """For people: jobs with the cluster's own roles, pools for those who are given them."""
+    write = ("create", "delete", "deletecollection", "patch", "update")
+    jobs = ("trainingjobs",)
+    return [
+        _user_role("mooring-view", jobs, _READ, ("view",)),
+        _user_role("mooring-edit", jobs, (*_READ, *write), ("edit", "admin")),
+        _user_role("mooring-pools-view", ("pools",), _READ, ("view",)),
+        _user_role("mooring-pools-edit", ("pools",), (*_READ, *write), ()),
+    ]
+
+
+def _user_role(
+    name: str, resources: tuple[str, ...], verbs: tuple[str, ...], joins: tuple[str, ...]
+) -> Manifest:
+    role = named(f"{_RBAC}/v1", "ClusterRole", name)
+    for other in joins:
+        role["metadata"]["labels"][f"{_RBAC}/aggregate-to-{other}"] = "true"
+    role["rules"] = [Grant(Where.CLUSTER, GROUP, resources, verbs, "").rule()]
+    return role
