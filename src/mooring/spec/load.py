@@ -46,6 +46,11 @@ def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> Training
     return job
 
 
+def check_job(data: object, source: str) -> TrainingJob:
+    """The job in a document that nobody wrote as YAML: an API server's. Raises BadInput."""
+    return _validate(TrainingJob, Document(data, {}), source)
+
+
 def load_cluster_file(path: Path) -> ClusterFile:
     """A whole cluster file: nodes, and how jobs share them. Raises BadInput."""
     source = name_of(path)

@@ -1,0 +1,117 @@
+"""The admission webhook: a job is refused before it is stored, in the same words as a file.
+
+Answers `AdmissionReview` v1. What is asked is the real loader, passed in as `check`; nothing here
+knows a rule of its own. An update that leaves the spec as it is always passes, so that labels and
+finalizers of a job from before a stricter version can still be changed. A review that cannot be
+read is the caller's error (400), not a refusal. Logs name fields, never what stands in them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from mooring.install.names import WEBHOOK_PATH
+from mooring.model.errors import BadInput, Problem
+from mooring.spec.changes import forbidden_changes
+from mooring.spec.job import TrainingJob
+
+log = logging.getLogger(__name__)
+
+Document = Mapping[str, Any]
+#: The job that an object means. Raises BadInput with every problem.
+Check = Callable[[Document], TrainingJob]
+
+#: Two objects of the largest size that an API server takes, and what is around them.
+_LARGEST_REVIEW_BYTES = 8 * 1024 * 1024
+_LONGEST_MESSAGE = 4096
+#: Phases in which a job holds nothing: its members may still be given another shape.
+_WITHOUT_PLACE = ("", "Queued", "Suspended")
+
+
+def webhook_application(check: Check) -> web.Application:
+    """Serves the path that the webhook's registration names."""
+
+    async def validate(request: web.Request) -> web.Response:
+        try:
+            review = json.loads(await request.read())
+            uid, admission = _parts(review)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return web.Response(status=400, text="accepted: an AdmissionReview of version v1\n")
+        # A job of many members takes a while to check; others must not wait for it.
+        problems = await asyncio.to_thread(refusals, admission, check)
+        return web.json_response(_answer(uid, problems))
+
+    application = web.Application(client_max_size=_LARGEST_REVIEW_BYTES)
+    application.router.add_post(WEBHOOK_PATH, validate)
+    return application
+
+
+def refusals(admission: Document, check: Check) -> Sequence[Problem]:
+    """What is wrong with the object of an admission request; empty: it may be stored."""
+    new = admission.get("object") or {}
+    old = admission.get("oldObject") or {}
+    operation = admission.get("operation")
+    if operation not in ("CREATE", "UPDATE"):
+        return ()
+    if operation == "UPDATE" and new.get("spec") == old.get("spec"):
+        return ()
+    try:
+        job = check(new)
+    except BadInput as error:
+        return error.problems
+    if operation == "CREATE":
+        return ()
+    try:
+        before = check(old)
+    except BadInput:
+        # It was stored past this check and never ran: whatever makes it good is welcome.
+        return ()
+    phase = str((old.get("status") or {}).get("phase") or "")
+    return forbidden_changes(before, job, held=phase not in _WITHOUT_PLACE)
+
+
+def _parts(review: Document) -> tuple[str, Document]:
+    if review["apiVersion"] != "admission.k8s.io/v1" or review["kind"] != "AdmissionReview":
+        raise ValueError("another kind or version")
+    request = review["request"]
+    if not isinstance(request, dict) or not isinstance(request["uid"], str):
+        raise ValueError("no request")
+    for name in ("object", "oldObject"):
+        if not isinstance(request.get(name), dict | None):
+            raise ValueError(f"{name} is no object")
+    return request["uid"], request
+
+
+def _answer(uid: str, problems: Sequence[Problem]) -> dict[str, Any]:
+    response: dict[str, Any] = {"uid": uid, "allowed": not problems}
+    if problems:
+        sentences = "; ".join(map(str, problems))
+        response["status"] = {
+            "metadata": {},
+            "status": "Failure",
+            "reason": "Invalid",
+            "code": 422,
+            "message": _shortened(sentences),
+            "details": {
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "field": problem.path,
+                        "message": f"found {problem.found}; accepted: {problem.accepted}",
+                    }
+                    for problem in problems
+                ]
+            },
+        }
+        log.info("refused a job: %s", _shortened(", ".join(one.path for one in problems)))
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
