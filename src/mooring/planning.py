@@ -15,8 +15,8 @@ from mooring.brain.queue.order import CLASSES
 from mooring.brain.state import ClusterState
 from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
-from mooring.model.member import Gang
-from mooring.model.plan import Plan, Refusal
+from mooring.model.member import Gang, MemberId
+from mooring.model.plan import NodeVerdict, Plan, Refusal
 from mooring.model.resources import Resources
 from mooring.spec import TrainingJob
 from mooring.spec.base import one_of
@@ -36,6 +36,37 @@ class Cluster:
         return sum((node.capacity for node in self.snapshot.nodes), Resources())
 
 
+#: A job, and where it came from.
+Submitted = tuple[TrainingJob, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """The jobs, what became of them, and the cluster with all that run at the end."""
+
+    queued: tuple[queue.QueuedGang, ...]
+    outcome: queue.Outcome
+    state: ClusterState
+
+    def plans(self) -> list[tuple[Gang, Plan]]:
+        """Of those that run; a gang with the members that it has been given."""
+        return [(running.gang, running.plan) for running in self.outcome.running]
+
+    def blamed(self, job: str) -> MemberId:
+        """Of a job that waits: the member that has no place, or the first."""
+        gang, _ = self._waiting(job)
+        answer = self.state.place(gang)
+        return answer.member if isinstance(answer, Refusal) else gang.members[0].id
+
+    def verdicts(self, job: str) -> tuple[NodeVerdict, ...]:
+        """Of a job that waits: each node's answer about that member."""
+        return self.state.explain(self._waiting(job)[0], self.blamed(job))
+
+    def _waiting(self, job: str) -> tuple[Gang, object]:
+        queued = next(each for each in self.queued if each.job == job)
+        return queued.sized(queued.least)
+
+
 def plan_job(
     job: TrainingJob, snapshot: Snapshot, source: str = "job", profile: Profile = DEFAULT
 ) -> tuple[Gang, Plan | Refusal]:
@@ -48,10 +79,8 @@ def plan_job(
     return gang, answer
 
 
-def plan_queue(
-    jobs: Sequence[tuple[TrainingJob, str]], cluster: Cluster, profile: Profile = DEFAULT
-) -> tuple[list[Gang], queue.Outcome]:
-    """What the queue would decide if these jobs (with their sources) arrived one by one."""
+def plan_queue(jobs: Sequence[Submitted], cluster: Cluster, profile: Profile = DEFAULT) -> Arrivals:
+    """What the queue would decide if these jobs arrived one by one."""
     names = [job.metadata.name for job, _ in jobs]
     queued = []
     for second, (job, source) in enumerate(jobs):
@@ -62,9 +91,8 @@ def plan_queue(
     if problems:
         raise BadInput("cluster", problems)
     state = ClusterState(cluster.snapshot, profile)
-    return [each.gang for each in queued], queue.arrive(
-        queued, state, cluster.capacity, cluster.pools, cluster.groups
-    )
+    outcome = queue.arrive(queued, state, cluster.capacity, cluster.pools, cluster.groups)
+    return Arrivals(tuple(queued), outcome, state)
 
 
 def _queued(job: TrainingJob, source: str, cluster: Cluster, arrived_s: float) -> queue.QueuedGang:

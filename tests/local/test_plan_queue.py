@@ -194,3 +194,90 @@ def test_a_cap_limits_only_what_it_names(moor: Moor, tmp_path: Path) -> None:
     answer = moor("plan", *jobs, "--cluster", cluster(tmp_path, pools=pools))
     assert "vision-0 is admitted" in answer.stdout
     assert "the pool has 0 of its 4 gpu left" in answer.stdout
+
+
+def with_each(jobs: list[Path]) -> list[str]:
+    return [part for path in jobs for part in ("--with", str(path))]
+
+
+def test_explain_among_others_says_what_it_waits_for(moor: Moor, tmp_path: Path) -> None:
+    before = [job(tmp_path, f"team-{number}") for number in range(3)]
+    last, described = job(tmp_path, "last"), cluster(tmp_path)
+    plan = moor("plan", *before, last, "--cluster", described)
+    assert (
+        "last waits; worker-0:\n  gpu-0, gpu-1, gpu-2: insufficient gpu (has 0 free)" in plan.stdout
+    )
+    assert "what would help: moor explain" in plan.stdout
+    answer = moor("explain", last, *with_each(before), "--cluster", described)
+    assert answer.returncode == 0, answer.stderr
+    assert "last waits for 8 cpu, 32Gi, 4 gpu" in answer.stdout
+    said = answer.stdout.split("with any one of these:\n")[1].splitlines()
+    assert said == [
+        "  team-0 has ended",
+        "  team-1 has ended",
+        "  team-2 has ended",
+        "  priority: 1 instead of 0 (at the cost of others)",
+        "  1 more node like gpu-0 (16 cpu, 64Gi, 4 gpu)",
+    ]
+    document = json.loads(moor("plan", *before, last, "--cluster", described, "-o", "json").stdout)
+    assert document["refused"]["last"]["member"] == "worker-0"
+    assert set(document["refused"]["last"]["nodes"]) == {"gpu-0", "gpu-1", "gpu-2"}
+
+
+def test_explain_of_a_job_that_runs_beside_others(moor: Moor, tmp_path: Path) -> None:
+    before = [job(tmp_path, "first")]
+    arguments = (job(tmp_path, "second"), "worker-1", *with_each(before))
+    answer = moor("explain", *arguments, "--cluster", cluster(tmp_path), "-o", "json")
+    document = json.loads(answer.stdout)
+    assert (document["node"], document["refused"]) == ("gpu-1", None)
+    nodes = {each["node"]: each for each in document["nodes"]}
+    assert nodes["gpu-0"]["refused"] == ["insufficient gpu (has 0 free)"]
+    assert nodes["gpu-1"]["scores"]
+
+
+def test_a_pool_that_is_full_is_explained(moor: Moor, tmp_path: Path) -> None:
+    pools = [{"name": "vision", "cap": {"gpu": 4}}, {"name": "ads"}]
+    described = cluster(tmp_path, pools=pools)
+    before = [job(tmp_path, "first", pool="vision")]
+    second = job(tmp_path, "second", pool="vision")
+    answer = moor("explain", second, *with_each(before), "--cluster", described)
+    assert "the pool has 0 of its 4 gpu left" in answer.stdout
+    assert "  first has ended\n" in answer.stdout
+    assert "  pool: ads instead of vision\n" in answer.stdout
+    # It is the pool that is full, not the cluster: no number of nodes would help.
+    assert "more node" not in answer.stdout
+
+
+def test_who_would_end_in_time_is_told_so(moor: Moor, tmp_path: Path) -> None:
+    twelve = {"worker": {"replicas": 12, "resources": {"gpu": 1}}}
+    before = [job(tmp_path, "first", expectedDuration="1h"), job(tmp_path, "head", roles=twelve)]
+    answer = moor(
+        "explain", job(tmp_path, "long"), *with_each(before), "--cluster", cluster(tmp_path)
+    )
+    # first starts at 0 and ends at 3600; this one arrives at 2.
+    assert "  expectedDuration: 59m58s (it ends before others start)\n" in answer.stdout
+
+
+def test_what_a_job_says_about_nodes_is_among_the_changes(moor: Moor, tmp_path: Path) -> None:
+    lost = job(tmp_path, "lost", placement={"nodeName": "gpu-9"})
+    answer = moor("explain", lost, "--cluster", cluster(tmp_path))
+    assert answer.returncode == 2
+    assert "another node is asked for (gpu-9)" in answer.stdout
+    assert answer.stdout.endswith("with any one of these:\n  no nodeName\n")
+
+
+def test_a_profile_is_written_for_kube_scheduler(moor: Moor, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("{name: mine, scores: {balanced: 30, tight: 5}}")
+    answer = moor("profile", own, "-o", "kubernetes")
+    assert answer.returncode == 0, answer.stderr
+    written = yaml.safe_load(answer.stdout)
+    assert written["kind"] == "KubeSchedulerConfiguration"
+    assert written["profiles"][0]["plugins"]["score"]["enabled"] == [
+        {"name": "NodeResourcesBalancedAllocation", "weight": 3}
+    ]
+    assert "note: scores.tight: kube-scheduler has no such rule" in answer.stderr
+    again = tmp_path / "again.yaml"
+    again.write_text(answer.stdout)
+    shown = yaml.safe_load(moor("profile", again).stdout)
+    assert shown == {"name": "mine", "scores": {"balanced": 30.0}}

@@ -18,16 +18,29 @@ _MEMORY_STEP_BYTES = 1 << 28
 _MOST_NEW_NODES = 64
 
 
-def changes(gang: Gang, snapshot: Snapshot, profile: Profile = DEFAULT) -> tuple[str, ...]:
-    """Sentences, each a single change after which the whole gang has a place."""
-    return tuple(_changes(gang, snapshot, profile))
+#: Has this gang a place on these nodes?
+Fits = Callable[[Gang, Snapshot], bool]
 
 
-def _changes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
+def changes(
+    gang: Gang, snapshot: Snapshot, profile: Profile = DEFAULT, fits: Fits | None = None
+) -> tuple[str, ...]:
+    """Sentences, each a single change after which the whole gang has a place.
+
+    `fits` may ask for more than a place: that the queue lets it start, for instance.
+    """
     state = ClusterState(snapshot, profile)
 
+    def has_a_place(candidate: Gang, nodes: Snapshot) -> bool:
+        there = state if nodes is snapshot else ClusterState(nodes, profile)
+        return isinstance(there.place(candidate), Plan)
+
+    return tuple(_changes(gang, snapshot, fits or has_a_place))
+
+
+def _changes(gang: Gang, snapshot: Snapshot, fits_on: Fits) -> Iterator[str]:
     def fits(candidate: Gang) -> bool:
-        return isinstance(state.place(candidate), Plan)
+        return fits_on(candidate, snapshot)
 
     for role in gang.roles:
         yield from _fewer(gang, role, fits)
@@ -61,7 +74,8 @@ def _changes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
         if spread.required and fits(replace(gang, spreads=softer_spreads)):
             yield f"topologySpread by {spread.key} with whenUnsatisfiable: ScheduleAnyway"
     yield from _tolerated(gang, snapshot, fits)
-    yield from _more_nodes(gang, snapshot, profile)
+    yield from _freer(gang, fits)
+    yield from _more_nodes(gang, snapshot, fits_on)
 
 
 def _fewer(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
@@ -71,7 +85,7 @@ def _fewer(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]
         kept = [m for m in gang.members if m.id.role != role or m.id.index < most]
         return replace(gang, members=tuple(kept))
 
-    best = _largest(1, count - 1, lambda most: fits(keep(most)))
+    best = largest(1, count - 1, lambda most: fits(keep(most)))
     if best is not None:
         yield f"roles.{role}.replicas: {best} instead of {count}"
 
@@ -84,7 +98,7 @@ def _less_cpu(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[s
     def ask(steps: int) -> Gang:
         return _of_role(gang, role, lambda r: replace(r, cpu_millis=steps * step))
 
-    best = _largest(1, (asked - 1) // step, lambda steps: fits(ask(steps)))
+    best = largest(1, (asked - 1) // step, lambda steps: fits(ask(steps)))
     if best is not None:
         instead = f"{format_cpu(best * step)} instead of {format_cpu(asked)}"
         yield f"roles.{role}.resources.cpu: {instead}"
@@ -96,7 +110,7 @@ def _less_memory(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterato
     def ask(steps: int) -> Gang:
         return _of_role(gang, role, lambda r: replace(r, memory_bytes=steps * _MEMORY_STEP_BYTES))
 
-    best = _largest(1, (asked - 1) // _MEMORY_STEP_BYTES, lambda steps: fits(ask(steps)))
+    best = largest(1, (asked - 1) // _MEMORY_STEP_BYTES, lambda steps: fits(ask(steps)))
     if best is not None:
         instead = f"{format_memory(best * _MEMORY_STEP_BYTES)} instead of {format_memory(asked)}"
         yield f"roles.{role}.resources.memory: {instead}"
@@ -108,7 +122,7 @@ def _fewer_gpus(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator
     def ask(count: int) -> Gang:
         return _of_role(gang, role, lambda r: replace(r, gpus=count))
 
-    best = _largest(1, asked - 1, lambda count: fits(ask(count)))
+    best = largest(1, asked - 1, lambda count: fits(ask(count)))
     if best is not None:
         yield f"roles.{role}.resources.gpu: {best} instead of {asked}"
 
@@ -122,7 +136,7 @@ def _less_extended(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Itera
                 gang, role, lambda r: replace(r, extended=counts({**dict(r.extended), name: count}))
             )
 
-        best = _largest(1, most - 1, lambda count, ask=ask: fits(ask(count)))  # type: ignore[misc]
+        best = largest(1, most - 1, lambda count, ask=ask: fits(ask(count)))  # type: ignore[misc]
         if best is not None:
             yield f"roles.{role}.resources.{name}: {best} instead of {most}"
 
@@ -140,7 +154,32 @@ def _tolerated(gang: Gang, snapshot: Snapshot, fits: Callable[[Gang], bool]) -> 
             yield f"a toleration of {taint}"
 
 
-def _more_nodes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[str]:
+def _freer(gang: Gang, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    """Without what it says about nodes."""
+    members = gang.members
+    said: tuple[tuple[str, bool, Callable[[Member], Member]], ...] = (
+        (
+            "no nodeName",
+            any(member.wish.node for member in members),
+            lambda member: replace(member, wish=replace(member.wish, node="")),
+        ),
+        (
+            "no required nodeAffinity",
+            any(member.wish.required for member in members),
+            lambda member: replace(member, wish=replace(member.wish, required=())),
+        ),
+        (
+            "no nodeSelector",
+            any(member.node_selector for member in members),
+            lambda member: replace(member, node_selector={}),
+        ),
+    )
+    for words, asked, change in said:
+        if asked and fits(_each(gang, change)):
+            yield words
+
+
+def _more_nodes(gang: Gang, snapshot: Snapshot, fits_on: Fits) -> Iterator[str]:
     """Of the kind with the most room, how many more would do."""
     if not snapshot.nodes:
         return
@@ -150,9 +189,9 @@ def _more_nodes(gang: Gang, snapshot: Snapshot, profile: Profile) -> Iterator[st
     def with_more(count: int) -> bool:
         extra = tuple(replace(pattern, name=f"new-{number}") for number in range(count))
         wider = Snapshot((*snapshot.nodes, *extra), snapshot.use)
-        return isinstance(ClusterState(wider, profile).place(gang), Plan)
+        return fits_on(gang, wider)
 
-    fewest = _smallest(1, _MOST_NEW_NODES, with_more)
+    fewest = smallest(1, _MOST_NEW_NODES, with_more)
     if fewest is not None:
         nodes = "1 more node" if fewest == 1 else f"{fewest} more nodes"
         yield f"{nodes} like {pattern.name} ({pattern.capacity})"
@@ -171,7 +210,7 @@ def _of_role(gang: Gang, role: str, change: Callable[[Resources], Resources]) ->
     return _each(gang, changed)
 
 
-def _largest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+def largest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
     """The largest number for which it holds, given that what holds for more holds for less."""
     if high < low or not holds(low):
         return None
@@ -184,7 +223,7 @@ def _largest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _smallest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
     if high < low or not holds(high):
         return None
     while low < high:

@@ -12,7 +12,7 @@ from mooring.cli import nodes as node_options
 from mooring.cli import options
 
 if TYPE_CHECKING:
-    from mooring.model.member import Gang, MemberId
+    from mooring.model.member import MemberId
     from mooring.model.plan import NodeVerdict
 
 #: Nodes that answer alike are counted together beyond this many rows.
@@ -22,12 +22,21 @@ _MOST_ROWS = 40
 @click.command()
 @options.job_file
 @click.argument("member", required=False)
+@click.option(
+    "--with",
+    "others",
+    metavar="OTHER.yaml",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A job that arrives before this one. Repeatable, in their order.",
+)
 @options.overrides
 @node_options.where
 @options.output("table", "json")
 def explain(
     job_file: Path,
     member: str | None,
+    others: tuple[Path, ...],
     overrides: tuple[str, ...],
     nodes: str | None,
     nic_mbps: int | None,
@@ -37,59 +46,41 @@ def explain(
 ) -> int:
     """Explain where a MEMBER would go: every node's refusal, or its score by rule.
 
-    Without a MEMBER: the one that a refusal would name, or the first. If the job does not fit,
-    each single change that would let it is listed; all of them have been tried out.
+    Without a MEMBER: the one that a refusal would name, or the first. If the job does not fit, or
+    has to wait for others, each single change that would help is listed; all of them have been
+    tried out. With --with, or on a cluster with pools, the queue decides as in `moor plan`.
     """
-    from mooring.brain.changes import changes
-    from mooring.brain.state import ClusterState
-    from mooring.model.plan import Refusal
-    from mooring.planning import plan_job
+    from mooring.explaining import explain as ask
     from mooring.spec import load_job
 
-    job = load_job(job_file, overrides)
-    snapshot = node_options.cluster_of(nodes, nic_mbps, cluster_file).snapshot
-    profile = node_options.profile_of(profile_name)
-    gang, answer = plan_job(job, snapshot, str(job_file), profile)
-    refused = isinstance(answer, Refusal)
-    named = _member(gang, member)
-    if named is None:
-        named = answer.member if isinstance(answer, Refusal) else gang.members[0].id
-    verdicts = ClusterState(snapshot, profile).explain(gang, named)
-    chosen = None if isinstance(answer, Refusal) else answer.slot_of(named).node
-    advice = changes(gang, snapshot, profile) if refused else ()
+    jobs = [(load_job(path), str(path)) for path in others]
+    jobs.append((load_job(job_file, overrides), str(job_file)))
+    cluster = node_options.cluster_of(nodes, nic_mbps, cluster_file)
+    found = ask(jobs, cluster, member, node_options.profile_of(profile_name))
+    code = 2 if found.refused is not None and not found.queued else 0
     if output == "json":
         document = {
-            "job": gang.job,
-            "member": named.name,
-            "node": chosen,
-            "refused": answer.sentence if isinstance(answer, Refusal) else None,
+            "job": found.job,
+            "member": found.member.name,
+            "node": found.node,
+            "refused": found.refused,
             "nodes": [
                 {"node": v.node, "refused": list(v.reasons), "scores": dict(v.scores)}
-                for v in verdicts
+                for v in found.verdicts
             ],
-            "changes": list(advice),
+            "changes": list(found.changes),
         }
         click.echo(json.dumps(document, indent=1))
-        return 2 if refused else 0
-    _print(named, verdicts, chosen)
-    if isinstance(answer, Refusal):
-        click.echo(f"\nnot placed: {answer.sentence}")
-        click.echo("it would fit with any one of these:" if advice else "no single change helps")
-        for change in advice:
+        return code
+    _print(found.member, found.verdicts, found.node)
+    if found.refused is not None:
+        click.echo(f"\n{found.refused}" if found.queued else f"\nnot placed: {found.refused}")
+        does = "start" if found.queued else "fit"
+        head = f"it would {does} with any one of these:"
+        click.echo(head if found.changes else "no single change helps")
+        for change in found.changes:
             click.echo(f"  {change}")
-    return 2 if refused else 0
-
-
-def _member(gang: Gang, name: str | None) -> MemberId | None:
-    from mooring.model.errors import BadInput
-
-    if name is None:
-        return None
-    for member in gang.members:
-        if member.name == name:
-            return member.id
-    known = ", ".join(member.name for member in gang.members[:10])
-    raise BadInput.at("moor explain", "MEMBER", repr(name), f"one of {known}")
+    return code
 
 
 def _print(member: MemberId, verdicts: tuple[NodeVerdict, ...], chosen: str | None) -> None:

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from mooring.brain.queue import Chapter
     from mooring.model.cluster import Snapshot
     from mooring.model.member import Gang
-    from mooring.model.plan import Plan, Refusal
+    from mooring.model.plan import NodeVerdict, Plan, Refusal
     from mooring.record.journal import JsonValue
+
+#: More nodes of one answer than this are counted instead of named.
+_MOST_NAMED = 4
 
 
 @click.command()
@@ -62,18 +65,26 @@ def plan(
     profile = node_options.profile_of(profile_name)
     if len(jobs) > 1 or cluster.pools:
         named = list(zip(jobs, map(str, job_files), strict=True))
-        gangs, outcome = plan_queue(named, cluster, profile)
-        plans = [running.plan for running in outcome.running]
+        arrivals = plan_queue(named, cluster, profile)
+        outcome = arrivals.outcome
+        verdicts = {wait.job: arrivals.verdicts(wait.job) for wait in outcome.waiting}
         document: dict[str, JsonValue] = {
             "decisions": [_told(decision) for decision in outcome.story],
             "waiting": {wait.job: wait.sentence for wait in outcome.waiting},
+            "refused": {
+                job: {"member": arrivals.blamed(job).name, "nodes": _refusals(answers)}
+                for job, answers in verdicts.items()
+            },
         }
-        by_job = {gang.job: gang for gang in gangs}
-        pairs = [(by_job[plan.job], plan) for plan in plans]
         story = [sentence(decision) for decision in outcome.story]
         # Who was sent away waits too, though it was admitted once.
         story += [wait.sentence for wait in outcome.waiting if wait.sentence not in story]
-        _show(pairs, story, document, snapshot, map_file, output)
+        _show(arrivals.plans(), story, document, snapshot, map_file, output)
+        if output == "table":
+            for job, answers in verdicts.items():
+                _show_waiting(job, arrivals.blamed(job).name, answers)
+            if verdicts:
+                click.echo("\nwhat would help: moor explain JOB.yaml --with OTHER.yaml ...")
         return 0
     gang, answer = plan_job(jobs[0], snapshot, str(job_files[0]), profile)
     if isinstance(answer, Refusal):
@@ -143,14 +154,29 @@ def _show(
         print_map(snapshot, plans)
 
 
+def _refusals(verdicts: Sequence[NodeVerdict]) -> dict[str, JsonValue]:
+    return {verdict.node: list(verdict.reasons) for verdict in verdicts if verdict.refused}
+
+
+def _show_waiting(job: str, member: str, verdicts: Sequence[NodeVerdict]) -> None:
+    """What the nodes say about a job that waits, those alike together."""
+    by_reason: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        said = "; ".join(verdict.reasons) or "has room, but the queue does not let it start"
+        by_reason.setdefault(said, []).append(verdict.node)
+    click.echo(f"\n{job} waits; {member}:")
+    for reason, nodes in by_reason.items():
+        names = ", ".join(nodes) if len(nodes) <= _MOST_NAMED else f"{len(nodes)} nodes"
+        click.echo(f"  {names}: {reason}")
+
+
 def _show_refusal(refusal: Refusal, output: str) -> None:
     if output == "json":
-        verdicts: JsonValue = {v.node: list(v.reasons) for v in refusal.verdicts}
         document = {
             "job": refusal.job,
             "refused": refusal.sentence,
             "member": refusal.member.name,
-            "nodes": verdicts,
+            "nodes": _refusals(refusal.verdicts),
         }
         click.echo(json.dumps(document, indent=1))
         return
