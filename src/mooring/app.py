@@ -114,7 +114,7 @@ def run_job(
     on_tick: Callable[[], None] = lambda: None,
 ) -> Result:
     """Run a job to its end on this machine. Raises BadInput or Refused before anything starts."""
-    frameworks.expand(job, source)  # whatever is wrong with the job is told before its files
+    asked = frameworks.expand(job, source)
     working_dir = staging.working_dir(job, job_dir, source)
     copies = staging.check_files(job, job_dir, source)
     # Between looking at what others hold and saying what we hold, nobody else may look.
@@ -123,6 +123,9 @@ def run_job(
         gang, plan = plan_job(job, snapshot, source)
         if isinstance(plan, Refusal):
             raise Refused(plan)
+        if len(gang.members) < len(asked.members):
+            note = "members that have no place now do not join this run later"
+            plan = dataclasses.replace(plan, notes=(*plan.notes, note))
         run = create_run(
             job.metadata.name,
             directory=directory,

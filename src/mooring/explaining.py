@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from mooring import frameworks
 from mooring.brain import queue
 from mooring.brain.changes import changes, largest, smallest
 from mooring.brain.profile import DEFAULT, Profile
@@ -32,7 +33,8 @@ _LONGEST_S = 30 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Explanation:
-    """`node` is where the member goes; without one `refused` says why the job does not run.
+    """`node` is where the member goes; without one `refused` says why the job does not run, or
+    `note` why this member of an elastic gang does not.
 
     `queued`: it was the queue that said so, and waiting may help.
     """
@@ -44,6 +46,7 @@ class Explanation:
     refused: str | None = None
     queued: bool = False
     changes: tuple[str, ...] = ()
+    note: str = ""
 
 
 def explain(
@@ -60,7 +63,8 @@ def explain(
         there = {each.member: each.slot.node for each in running.plan.placements}
         gang = running.gang if named in there else asked.gang
         verdicts = story.state.explain(gang, named)
-        return Explanation(asked.job, named, verdicts, there.get(named))
+        note = "" if named in there else _left_out(asked, running.size, named)
+        return Explanation(asked.job, named, verdicts, there.get(named), note=note)
     least = asked.sized(asked.least)[0]
     named = _member(asked.gang, member) or story.blamed(asked.job)
     gang = least if any(each.id == named for each in least.members) else asked.gang
@@ -74,16 +78,24 @@ def _alone(
     job: TrainingJob, source: str, snapshot: Snapshot, member: str | None, profile: Profile
 ) -> Explanation:
     gang, answer = plan_job(job, snapshot, source, profile)
-    named = _member(gang, member)
+    whole = queue.QueuedGang(frameworks.expand(job, source))
+    named = _member(whole.gang, member)
     if isinstance(answer, Refusal):
         named = named or answer.member
-        verdicts = ClusterState(snapshot, profile).explain(gang, named)
+        shown = gang if any(each.id == named for each in gang.members) else whole.gang
+        verdicts = ClusterState(snapshot, profile).explain(shown, named)
         advice = changes(gang, snapshot, profile)
         return Explanation(gang.job, named, verdicts, None, answer.sentence, False, advice)
     named = named or gang.members[0].id
-    verdicts = ClusterState(snapshot, profile).explain(gang, named)
     there = {placement.member: placement.slot.node for placement in answer.placements}
-    return Explanation(gang.job, named, verdicts, there.get(named))
+    shown = gang if any(each.id == named for each in gang.members) else whole.gang
+    verdicts = ClusterState(snapshot, profile).explain(shown, named)
+    note = "" if named in there else _left_out(whole, len(there), named)
+    return Explanation(gang.job, named, verdicts, there.get(named), note=note)
+
+
+def _left_out(queued: queue.QueuedGang, size: int, member: MemberId) -> str:
+    return f"{queued.job} runs with {size} of {queued.most} members: {member} has no place"
 
 
 def _member(gang: Gang, name: str | None) -> MemberId | None:

@@ -49,8 +49,14 @@ class Arrivals:
     state: ClusterState
 
     def plans(self) -> list[tuple[Gang, Plan]]:
-        """Of those that run; a gang with the members that it has been given."""
-        return [(running.gang, running.plan) for running in self.outcome.running]
+        """Of those that run; members that an elastic gang has not been given wait."""
+        found = []
+        for running in self.outcome.running:
+            gang = running.queued.gang
+            there = {placement.member for placement in running.plan.placements}
+            waiting = tuple(each.id for each in gang.members if each.id not in there)
+            found.append((gang, replace(running.plan, waiting=waiting)))
+        return found
 
     def blamed(self, job: str) -> MemberId:
         """Of a job that waits: the member that has no place, or the first."""

@@ -140,6 +140,11 @@ def test_an_elastic_job_starts_smaller_and_shrinks_first(moor: Moor, tmp_path: P
     answer = moor("plan", *jobs, "--cluster", cluster(tmp_path))
     assert "elastic is admitted with 4 members" in answer.stdout
     assert "2 of 4 members of elastic give way to now" in answer.stdout
+    elastic = answer.stdout.split("elastic: 2 members on")[1].split("\n\n")[1]
+    assert elastic.count("waits") == 4
+    arguments = (jobs[2], "worker-5", *with_each(jobs[:2]), "--cluster", cluster(tmp_path))
+    explained = moor("explain", *arguments)
+    assert "elastic runs with 4 of 6 members: worker-5 has no place" in explained.stdout
 
 
 def test_who_ends_in_time_may_start_before_the_head(moor: Moor, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_an_elastic_gang_starts_with_the_members_that_have_room(moor: Moor, tmp_
     started = len(moor.report()["members"])
     assert 1 <= started < asked
     assert f"starts with {started} of {asked} members (minAvailable)" in answer.stdout
+    assert "do not join this run later" in answer.stdout
     logs = moor("logs", "last").stdout
     assert logs.count(f"world {started}") == started
     answer = moor("run", job, "--set", f"spec.minAvailable={asked}")

@@ -64,6 +64,7 @@ def explain(
             "member": found.member.name,
             "node": found.node,
             "refused": found.refused,
+            "note": found.note or None,
             "nodes": [
                 {"node": v.node, "refused": list(v.reasons), "scores": dict(v.scores)}
                 for v in found.verdicts
@@ -73,6 +74,8 @@ def explain(
         click.echo(json.dumps(document, indent=1))
         return code
     _print(found.member, found.verdicts, found.node)
+    if found.note:
+        click.echo(f"\n{found.note}")
     if found.refused is not None:
         click.echo(f"\n{found.refused}" if found.queued else f"\nnot placed: {found.refused}")
         does = "start" if found.queued else "fit"
