@@ -7,13 +7,14 @@ BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run test test-fast kube lint bench docs lock clean
+.PHONY: help run test test-fast kube image lint bench docs lock clean
 
 help:
 	@echo "make run        train examples/wide-deep on this machine"
 	@echo "make test       all tests, with real frameworks"
 	@echo "make test-fast  the tests that need no framework"
 	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
+	@echo "make image      build the image of Mooring (needs Docker)"
 	@echo "make lint       style, types, layers"
 	@echo "make bench      all benchmarks (docs/benchmarks.md says how to read them)"
 	@echo "make docs       generate the reference pages from the code"
@@ -53,6 +54,11 @@ test: $(VENV)/.test
 
 kube: $(VENV)/.run
 	PYTHONPATH=tests python -m kube.cluster build
+
+image: $(VENV)/.run
+	rm -rf dist
+	hatchling build -t wheel -d dist
+	docker build -f images/Dockerfile -t mooring:$$(python -c 'from mooring.version import VERSION; print(VERSION)') .
 
 test-fast: $(VENV)/.lint
 	pytest tests -m "not framework and not slow and not kube"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kube.cluster import guard
+from kube.cluster import guard, images
 from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.real_node import KubeletOptions, RealNode, RealNodes
 from kube.killing import killed_maker, left_of
 from kube.objects import pod, pods_path
+from mooring.version import VERSION
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -112,6 +113,30 @@ print(os.getuid(), sys.prefix)
 """
     control_plane.admin.create(pods_path(namespace), pod("p", [sys.executable, "-c", ask]))
     assert output_of(control_plane, namespace, "p") == f"1000 {sys.prefix}\n"
+
+
+def test_the_image_of_mooring_has_the_command_and_the_launcher(
+    control_plane: ControlPlane, real_node: RealNode, namespace: str
+) -> None:
+    home = [{"name": "home", "mountPath": "/mooring"}]
+    copies = pod("x", ["cp", "/opt/mooring/launcher.pyz", "/mooring/"], image=images.MOORING)
+    [first] = copies["spec"]["containers"]
+    first |= {"name": "launcher", "volumeMounts": home}
+    body = pod(
+        "p",
+        [sys.executable, "/mooring/launcher.pyz", "nonsense"],
+        initContainers=[first],
+        volumes=[{"name": "home", "emptyDir": {}}],
+    )
+    body["spec"]["containers"][0]["volumeMounts"] = home
+    control_plane.admin.create(pods_path(namespace), body)
+    control_plane.admin.create(
+        pods_path(namespace), pod("moor", ["moor", "--version"], image=images.MOORING)
+    )
+    wait_for(control_plane, namespace, "p", "Failed")
+    told = control_plane.admin.text(f"{pods_path(namespace)}/p/log")
+    assert told.startswith("usage: launcher run")
+    assert VERSION in output_of(control_plane, namespace, "moor")
 
 
 def test_nothing_is_left_of_a_node_whose_maker_is_killed() -> None:

@@ -13,15 +13,19 @@ import hashlib
 import io
 import json
 import platform
+import subprocess
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from mooring.version import VERSION
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAUSE = "mooring.test/pause:1"
 PYTHON = "mooring.test/python:1"
+MOORING = f"mooring:{VERSION}"
 USER = 1000
 GROUP = 1000
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -94,6 +98,29 @@ class Image:
 def pause(program: Path) -> Image:
     """What holds a pod's namespaces."""
     return Image(PAUSE, files={"pause": program}, entrypoint=["/pause"], user="65535:65535")
+
+
+def mooring(work: Path) -> Image:
+    """What images/Dockerfile builds, on the host's Python instead of the one of an image."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = work.glob("*.whl")
+    root = work / "root"
+    subprocess.run([sys.executable, REPOSITORY / "images" / "fill.py", wheel, root], check=True)
+    base = python()
+    paths = {"PATH": f"/opt/mooring/bin:{base.env['PATH']}", "PYTHONPATH": "/opt/mooring/lib"}
+    return replace(
+        base,
+        name=MOORING,
+        files={"opt": root / "opt"},
+        entrypoint=["moor"],
+        env={**base.env, **paths},
+        user="65532:65532",
+    )
 
 
 def python() -> Image:

@@ -97,6 +97,7 @@ class RealNodes:
         self.plane = plane
         self.bridge = guard.name_of(plane.bed.token)
         self._numbers = iter(range(1, 255))
+        self._archives: list[Path] = []
 
     def open(self) -> None:
         network, bed = self.plane.network, self.plane.bed
@@ -109,6 +110,12 @@ class RealNodes:
         bed.start(
             "forward", [*run, "kube.cluster.forward", network.api, "443", str(self.plane.port)], env
         )
+        folder = bed.folder / "images"
+        folder.mkdir()
+        pause = images.pause(self.plane.programs.path("pause"))
+        made = [pause, images.python(), images.mooring(folder)]
+        for index, image in enumerate(made):
+            self._archives.append(image.write(folder / f"{index}.tar"))
         bed.start("dns", [*run, "kube.cluster.dns", network.dns, self.plane.kubeconfig], env)
 
     def close(self) -> None:
@@ -188,10 +195,6 @@ class RealNodes:
         (folder / "net.d" / "10-bed.conf").write_text(json.dumps(self._cni(node)))
         (folder / "base.json").write_text(json.dumps(self._base_spec()))
         (folder / "containerd.toml").write_text(_containerd_config(folder, programs.cni))
-        made = [images.pause(programs.path("pause")), images.python()]
-        archive_paths = [
-            image.write(folder / f"image-{index}.tar") for index, image in enumerate(made)
-        ]
         socket = folder / "containerd.sock"
         endpoint = f"unix://{socket}"
         spec = {
@@ -199,7 +202,7 @@ class RealNodes:
             "bridge_address": f"{node.address}/16",
             "socket": str(socket),
             "containerd": [str(programs.path("containerd")), "-c", str(folder / "containerd.toml")],
-            "images": [str(path) for path in [*archive_paths, *archives]],
+            "images": [str(path) for path in [*self._archives, *archives]],
             "import": [str(each) for each in _ctr(self.plane, folder)],
             "kubelet": [
                 str(programs.path("kubelet")),
