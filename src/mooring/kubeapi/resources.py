@@ -1,0 +1,57 @@
+"""The kinds of objects that Mooring reads or writes, and where the API server keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One resource of the API. An empty `group` is the core group."""
+
+    group: str
+    version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+        """The URL path of a collection, an object or a subresource."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [root]
+        if self.namespaced and namespace:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        if name:
+            parts.append(quote(name, safe=":"))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+POD = Kind("", "v1", "Pod", "pods")
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+SERVICE = Kind("", "v1", "Service", "services")
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+SECRET = Kind("", "v1", "Secret", "secrets")
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+EVENT = Kind("", "v1", "Event", "events")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+TRAINING_JOB = Kind("mooring.dev", "v1", "TrainingJob", "trainingjobs")
+POOL = Kind("mooring.dev", "v1", "Pool", "pools", namespaced=False)
+NODE_TOPOLOGY = Kind(
+    "topology.node.k8s.io", "v1alpha2", "NodeResourceTopology", "noderesourcetopologies", False
+)
+VOLCANO_POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+VALIDATING_WEBHOOK = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
