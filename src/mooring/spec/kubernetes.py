@@ -68,7 +68,6 @@ class CleanPods(StrEnum):
 
     RUNNING = "running"
     ALL = "all"
-    NONE = "none"
 
 
 class SecretKey(SpecModel):
@@ -255,8 +254,8 @@ class KubernetesSpec(PodSpec):
     clean_pods: CleanPods = Field(
         CleanPods.RUNNING,
         alias="cleanPods",
-        description="Which pods are removed when the job is over: those still `running`, `all`, or "
-        "`none`.",
+        description="Which pods are removed when the job is over: those still `running` (they "
+        "would hold their place for ever), or `all`.",
         examples=["all"],
     )
     ttl_after_finished_s: Duration | None = Field(

@@ -1,0 +1,106 @@
+"""What a launcher in a pod is told: the same contract as on one machine, in a variable.
+
+In a pod the kubelet holds the member to its CPUs and the first member's launcher opens the gate,
+so that starting a gang costs no call to the API server beyond its pods.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.bodies.base import Order
+from mooring.bodies.kubernetes import names
+from mooring.kubeapi.document import Json
+from mooring.model.launch import Address
+from mooring.model.member import Gang, MemberId, Pinning
+from mooring.spec import TrainingJob
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all members of one epoch have in common."""
+
+    namespace: str
+    job_uid: str
+    addresses: Mapping[MemberId, Address]
+    leader: MemberId
+    has_files: bool = False
+
+
+def addresses_of(gang: Gang, namespace: str) -> dict[MemberId, Address]:
+    """Where each member is reached: every pod has an address of its own, so ports may repeat."""
+    return {
+        member.id: Address(
+            names.host_of(member, namespace),
+            {
+                name: port or names.FIRST_PORT + place
+                for place, (name, port) in enumerate(member.ports.items())
+            },
+        )
+        for member in gang.members
+    }
+
+
+def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mapping[str, str]) -> str:
+    """The contract as JSON; `extra` are the variables that a pod cannot carry itself."""
+    member, launch, spec = order.member, order.launch, job.spec
+    address = around.addresses[member.id]
+    agent: Json = None
+    if launch.serves_ranks:
+        agent = {"port": address.ports["agent"], "token_env": names.AGENT_TOKEN_ENV}
+    document: dict[str, Json] = {
+        "version": VERSION,
+        "run": around.job_uid,
+        "job": member.job,
+        "member": member.name,
+        "role": member.id.role,
+        "index": member.id.index,
+        "epoch": order.epoch,
+        "attempt": order.attempt,
+        "argv": list(launch.argv),
+        "env": dict(extra),
+        "cwd": spec.working_dir or "",
+        "processes": [
+            {"local_rank": process.local_rank, "env": dict(process.env)}
+            for process in launch.processes
+        ],
+        "gate": "meeting" if spec.gang else "open",
+        "meeting": {
+            "host": around.addresses[around.leader].host,
+            "port": names.MEETING_PORT,
+            "leads": member.id == around.leader,
+            "members": len(around.addresses),
+        },
+        "exclusive": member.pinning is Pinning.EXCLUSIVE,
+        "cpu_millis": member.resources.cpu_millis or None,
+        "memory_bytes": member.resources.memory_bytes or None,
+        "threads": spec.threads,
+        "peers": [
+            {"member": peer.name, "host": where.host, "ports": list(where.ports.values())}
+            for peer, where in around.addresses.items()
+        ],
+        "resolve_timeout_s": spec.start_timeout_s,
+        "steps": {
+            "source": spec.step_metrics.source.value,
+            "pattern": spec.step_metrics.pattern,
+            "examples_per_step": spec.step_metrics.examples_per_step,
+        },
+        "files": dict(launch.files),
+        "files_dir": member_dir(),
+        "archive": f"{names.FILES_HOME}/files.tgz" if around.has_files else None,
+        "echo": True,
+        "log_path": f"{names.HOME}/log",
+        "sample_path": f"{names.HOME}/samples.jsonl",
+        "grace_s": spec.grace_period_s,
+        "agent": agent,
+    }
+    return json.dumps(document, separators=(",", ":"))
+
+
+def member_dir() -> str:
+    """The folder in the pod that a framework's files are written to."""
+    return f"{names.HOME}/member"

@@ -1,0 +1,106 @@
+"""Nodes of a cluster as the brain sees them, and what all of its pods hold there.
+
+An API server tells how many CPUs and devices a node has, not how they hang together; without a
+NodeResourceTopology a node counts as one cell, and the kubelet decides on the CPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mooring.bodies.kubernetes.pods import PodView, amounts
+from mooring.kubeapi.document import Object, find, items, mapping, text, texts
+from mooring.model.cluster import Cpu, Gpu, Node, NodeUse, Snapshot, Taint
+from mooring.model.resources import Resources
+
+_GPU_KIND_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
+_NIC_LABEL = "mooring.dev/nic-mbps"
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A node and whether it takes pods at all."""
+
+    node: Node
+    ready: bool
+    pods_most: int
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+def parse_node(obj: Object) -> NodeView:
+    allocatable = mapping(obj, "status", "allocatable") or mapping(obj, "status", "capacity")
+    room = amounts(allocatable)
+    capacity = amounts(mapping(obj, "status", "capacity"))
+    labels = texts(obj, "metadata", "labels")
+    cpus = max(room.cpu_millis, capacity.cpu_millis) // 1000
+    kind = next((labels[key] for key in _GPU_KIND_LABELS if key in labels), "")
+    taints = [
+        Taint(text(one, "key"), text(one, "value"), text(one, "effect"))
+        for one in items(obj, "spec", "taints")
+    ]
+    if find(obj, "spec", "unschedulable") is True:
+        taints.append(Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"))
+    nic = labels.get(_NIC_LABEL, "")
+    address = next(
+        (
+            text(one, "address")
+            for one in items(obj, "status", "addresses")
+            if text(one, "type") == "InternalIP"
+        ),
+        "",
+    )
+    node = Node(
+        name=text(obj, "metadata", "name"),
+        cpus=tuple(Cpu(id=cpu, core=cpu, l3=0, cell=0, socket=0) for cpu in range(cpus)),
+        cpu_millis=room.cpu_millis,
+        memory_bytes=room.memory_bytes,
+        gpus=tuple(Gpu(index=index, cell=0, kind=kind) for index in range(room.gpus)),
+        nic_mbps=int(nic) if nic.isdigit() else None,
+        labels=labels,
+        taints=tuple(dict.fromkeys(taints)),
+        address=address,
+    )
+    pods = text(allocatable, "pods")
+    return NodeView(node, _ready(obj), int(pods) if pods.isdigit() else 110)
+
+
+def _ready(obj: Object) -> bool:
+    return any(
+        text(one, "type") == "Ready" and text(one, "status") == "True"
+        for one in items(obj, "status", "conditions")
+    )
+
+
+def snapshot(nodes: Iterable[NodeView], pods: Iterable[PodView]) -> Snapshot:
+    """The ready nodes in the order of their names, with what is held on them.
+
+    Devices and CPUs of pods that carry no hint are taken from the lowest free numbers: only how
+    many are left matters then.
+    """
+    usable = sorted((view.node for view in nodes if view.ready), key=lambda node: node.name)
+    by_name = {node.name: node for node in usable}
+    held: dict[str, list[PodView]] = {}
+    for pod in pods:
+        if pod.node in by_name and not pod.over:
+            held.setdefault(pod.node, []).append(pod)
+    use = {name: _use(by_name[name], mine) for name, mine in held.items()}
+    return Snapshot(tuple(usable), use)
+
+
+def _use(node: Node, pods: list[PodView]) -> NodeUse:
+    resources = sum((pod.resources for pod in pods), Resources())
+    gpus = {gpu for pod in pods for gpu in pod.gpus}
+    unnamed = sum(pod.resources.gpus for pod in pods if not pod.gpus)
+    spare = (gpu.index for gpu in node.gpus if gpu.index not in gpus)
+    gpus |= {index for index, _ in zip(spare, range(unnamed), strict=False)}
+    return NodeUse(
+        resources=resources,
+        cpus=frozenset(cpu for pod in pods for cpu in pod.cpus),
+        gpus=frozenset(gpus),
+        ports=frozenset(port for pod in pods for port in pod.host_ports),
+        sharers=sum(1 for pod in pods if not pod.cpus),
+    )

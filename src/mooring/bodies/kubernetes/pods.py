@@ -1,0 +1,217 @@
+"""Pods as Mooring looks at them: what they hold, and what became of their member.
+
+A pod of somebody else is kept as little more than its resources: there are many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from mooring.bodies.kubernetes import names
+from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text, texts
+from mooring.model.member import MemberId
+from mooring.model.resources import Resources, parse_quantity
+
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+#: Reasons with which a kubelet turns a pod away that was bound to it: the room was not there.
+TURNED_AWAY = frozenset(
+    {
+        "OutOfcpu",
+        "OutOfmemory",
+        "OutOfpods",
+        "NodeAffinity",
+        "NodePorts",
+        "UnexpectedAdmissionError",
+        "TopologyAffinityError",
+        "SMTAlignmentError",
+        "InvalidNodeInfo",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What Mooring wrote on a pod: whose attempt it is."""
+
+    job: str
+    job_uid: str
+    member: MemberId
+    epoch: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """The member's container. `restarts` were made by the kubelet, in place."""
+
+    running: bool = False
+    exit_code: int | None = None
+    exit_reason: str = ""
+    waiting: str = ""
+    waiting_message: str = ""
+    restarts: int = 0
+    started: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """A pod. `reason` is the server's or the kubelet's word on why it is not running."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    phase: str
+    deleting: bool
+    resources: Resources
+    host_ports: tuple[int, ...] = ()
+    mark: Mark | None = None
+    container: ContainerView | None = None
+    reason: str = ""
+    message: str = ""
+    cpus: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    created_at_s: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Its containers have ended for good: it holds nothing."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def turned_away(self) -> bool:
+        return self.phase == "Failed" and self.reason in TURNED_AWAY
+
+
+def parse_pod(obj: Object) -> PodView:
+    labels = texts(obj, "metadata", "labels")
+    mark = _mark(labels)
+    phase = text(obj, "status", "phase")
+    reason, message = text(obj, "status", "reason"), text(obj, "status", "message")
+    container = None
+    cpus: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    if mark is not None:
+        container = _container(obj)
+        notes = texts(obj, "metadata", "annotations")
+        cpus, gpus = parse_ids(notes.get(names.CPUS, "")), parse_ids(notes.get(names.GPUS, ""))
+        if not reason:
+            reason, message = _why_unscheduled(obj)
+    return PodView(
+        namespace=text(obj, "metadata", "namespace"),
+        name=text(obj, "metadata", "name"),
+        uid=text(obj, "metadata", "uid"),
+        node=text(obj, "spec", "nodeName"),
+        phase=phase,
+        deleting=bool(text(obj, "metadata", "deletionTimestamp")),
+        resources=pod_resources(mapping(obj, "spec")),
+        host_ports=_host_ports(obj),
+        mark=mark,
+        container=container,
+        reason=reason,
+        message=message,
+        cpus=cpus,
+        gpus=gpus,
+        created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
+    )
+
+
+def pod_resources(spec: Object) -> Resources:
+    """What the scheduler counts: all containers together, or the largest init container."""
+    together = sum((_requests(one) for one in items(spec, "containers")), Resources())
+    alone = [_requests(one) for one in items(spec, "initContainers")]
+    most = Resources(
+        max([together.cpu_millis, *(one.cpu_millis for one in alone)]),
+        max([together.memory_bytes, *(one.memory_bytes for one in alone)]),
+        max([together.gpus, *(one.gpus for one in alone)]),
+    )
+    return most + amounts(mapping(spec, "overhead"))
+
+
+def amounts(listed: Object) -> Resources:
+    """CPU, memory and devices of a resource list."""
+    cpu = _quantity(listed.get("cpu"))
+    memory = _quantity(listed.get("memory"))
+    gpus = sum(_quantity(listed.get(name)) for name in GPU_RESOURCES)
+    return Resources(-int(-cpu * 1000 // 1), int(memory), int(gpus))
+
+
+def parse_ids(listed: str) -> tuple[int, ...]:
+    """`0-2,5` -> (0, 1, 2, 5); nothing for what is no such list."""
+    ids: list[int] = []
+    for part in filter(None, listed.split(",")):
+        low, _, high = part.partition("-")
+        if not low.isdigit() or not (high or low).isdigit():
+            return ()
+        ids += range(int(low), int(high or low) + 1)
+    return tuple(ids)
+
+
+def parse_time(written: str) -> float:
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _requests(container: Object) -> Resources:
+    return amounts(mapping(container, "resources", "requests"))
+
+
+def _quantity(value: Json) -> float:
+    try:
+        return float(parse_quantity(str(value))) if value is not None else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _host_ports(obj: Object) -> tuple[int, ...]:
+    return tuple(
+        port
+        for container in items(obj, "spec", "containers")
+        for one in items(container, "ports")
+        if (port := number(one, "hostPort"))
+    )
+
+
+def _mark(labels: Mapping[str, str]) -> Mark | None:
+    if labels.get(names.MANAGED_BY) != names.MANAGER:
+        return None
+    counts = [labels.get(key, "") for key in (names.INDEX, names.EPOCH, names.ATTEMPT)]
+    if not all(one.isdigit() for one in counts) or not labels.get(names.JOB_UID):
+        return None
+    index, epoch, attempt = map(int, counts)
+    member = MemberId(labels.get(names.ROLE, ""), index)
+    return Mark(labels.get(names.JOB, ""), labels[names.JOB_UID], member, epoch, attempt)
+
+
+def _container(obj: Object) -> ContainerView | None:
+    listed: Sequence[Object] = items(obj, "status", "containerStatuses")
+    status = next((one for one in listed if text(one, "name") == names.CONTAINER), None)
+    if status is None:
+        return None
+    ended = find(status, "state", "terminated") or find(status, "lastState", "terminated")
+    waiting = mapping(status, "state", "waiting")
+    running = bool(mapping(status, "state", "running"))
+    return ContainerView(
+        running=running,
+        exit_code=_exit_code(ended),
+        exit_reason=text(ended, "reason") if isinstance(ended, Mapping) else "",
+        waiting=text(waiting, "reason"),
+        waiting_message=text(waiting, "message"),
+        restarts=number(status, "restartCount"),
+        started=running or ended is not None,
+    )
+
+
+def _exit_code(ended: Json) -> int | None:
+    return number(ended, "exitCode") if isinstance(ended, Mapping) else None
+
+
+def _why_unscheduled(obj: Object) -> tuple[str, str]:
+    for condition in items(obj, "status", "conditions"):
+        if text(condition, "type") == "PodScheduled" and text(condition, "status") == "False":
+            return text(condition, "reason"), text(condition, "message")
+    return "", ""

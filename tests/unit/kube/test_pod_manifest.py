@@ -1,0 +1,204 @@
+"""The pods of a job: held to the published `restricted` standard, and shaped for the kubelet."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from mooring.bodies.kubernetes.pod import Image
+from mooring.bodies.kubernetes.pods import parse_pod
+from mooring.model.cluster import Snapshot
+from mooring.model.errors import BadInput
+from mooring.operator.carry import pod_manifests
+from mooring.operator.cycle import admit
+from mooring.operator.jobs import meaning_of, parse_view
+from mooring.operator.record import Record
+from mooring.planning import plan_job
+from mooring.spec.load import parse_cluster
+
+CLUSTER = """
+apiVersion: mooring.dev/v1
+kind: Cluster
+nodes:
+  - {namePrefix: n, count: 4, cpus: 8, memory: 64Gi}
+"""
+
+
+def pods_of(
+    spec: dict[str, Any], annotations: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
+    obj = {
+        "apiVersion": "mooring.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {
+            "name": "j",
+            "namespace": "team",
+            "uid": "uid-1",
+        },
+        "spec": {
+            "framework": "indexed",
+            "image": "registry.example/train:1",
+            "command": ["python", "train.py"],
+            **spec,
+        },
+    }
+    meaning = meaning_of(obj)
+    _, plan = plan_job(meaning.job, Snapshot(parse_cluster(CLUSTER, "c")))
+    record = admit(Record(), plan, meaning.policy, 0.0)  # type: ignore[arg-type]
+    view = parse_view(obj)
+    members = [member.id for member in meaning.gang.members]
+    image = Image("registry.example/mooring:1")
+    return pod_manifests(  # type: ignore[return-value]
+        meaning, view.owner, record, members, image, has_files=view.has_files
+    )
+
+
+def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]
+
+
+def env_of(pod: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+
+
+def test_pods_pass_the_restricted_standard() -> None:
+    """The published rules of Pod Security `restricted`, each by name."""
+    for pod in pods_of({"roles": {"worker": {"replicas": 2}}}):
+        spec = pod["spec"]
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)  # Host Namespaces
+        allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral"}
+        allowed |= {"persistentVolumeClaim", "projected", "secret"}
+        for volume in spec["volumes"]:
+            assert set(volume) - {"name"} <= allowed  # Volume Types, HostPath Volumes
+        assert spec["securityContext"]["runAsNonRoot"] is True  # Running as Non-root
+        assert spec["securityContext"]["runAsUser"] != 0  # Running as Non-root user
+        assert spec["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"  # Seccomp
+        for container in containers(pod):
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False  # Privilege Escalation
+            assert context["capabilities"] == {"drop": ["ALL"]}  # Capabilities
+            assert not context.get("privileged")  # Privileged Containers
+            assert all("hostPort" not in port for port in container.get("ports", ()))  # Host Ports
+
+
+@pytest.mark.parametrize(
+    ("role", "extra", "quality"),
+    [
+        # exclusive: every container has limits equal to requests, so the pod is Guaranteed
+        ({"resources": {"cpu": 2, "memory": "1Gi"}}, {"pinning": "exclusive"}, "Guaranteed"),
+        ({"resources": {"cpu": 2, "memory": "1Gi"}}, {}, "Burstable"),
+        ({}, {}, "BestEffort"),
+    ],
+)
+def test_quality_of_service(role: dict[str, Any], extra: dict[str, Any], quality: str) -> None:
+    (pod,) = pods_of({"roles": {"worker": role}, **extra})
+    resources = [container.get("resources", {}) for container in containers(pod)]
+    if all(
+        one.get("requests")
+        and one.get("requests") == one.get("limits")
+        and {"cpu", "memory"} <= set(one["limits"])
+        for one in resources
+    ):
+        found = "Guaranteed"
+    elif any(resources):
+        found = "Burstable"
+    else:
+        found = "BestEffort"
+    assert found == quality
+
+
+def test_a_pinned_pod_without_memory_is_refused_with_the_reason() -> None:
+    with pytest.raises(BadInput, match=r"spec\.roles\.worker\.resources\.memory.*Guaranteed"):
+        pods_of({"roles": {"worker": {"resources": {"cpu": 2}}}, "pinning": "exclusive"})
+
+
+def test_a_job_without_an_image_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"spec\.image"):
+        pods_of({"image": None, "roles": {"worker": {}}})
+
+
+def test_each_pod_may_only_go_to_its_node() -> None:
+    pods = pods_of({"roles": {"worker": {"replicas": 4, "resources": {"cpu": 8}}}})
+    nodes = []
+    for pod in pods:
+        (term,) = pod["spec"]["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]["nodeSelectorTerms"]
+        (field,) = term["matchFields"]
+        assert (field["key"], field["operator"]) == ("metadata.name", "In")
+        nodes += field["values"]
+    assert sorted(nodes) == ["n-0", "n-1", "n-2", "n-3"]
+
+
+def test_dollars_reach_the_program_as_they_were_written() -> None:
+    """Kubernetes reads $(X) as a variable and $$ as $: both must survive."""
+    (pod,) = pods_of({"roles": {"worker": {}}, "env": {"A": "$(HOME) $$ $x", "B": "plain"}})
+    assert env_of(pod)["A"] == "$$(HOME) $$$$ $$x"
+    assert env_of(pod)["B"] == "plain"
+    assert "$(" not in env_of(pod)["MOORING_CONTRACT"].replace("$$(", "")
+
+
+def test_variables_that_a_pod_cannot_name_travel_in_the_contract() -> None:
+    (pod,) = pods_of({"roles": {"worker": {}}, "env": {"WITH SPACE": "x", "GOOD": "y"}})
+    assert "WITH SPACE" not in env_of(pod)
+    contract = json.loads(env_of(pod)["MOORING_CONTRACT"])
+    assert contract["env"] == {"WITH SPACE": "x"}
+
+
+def test_peers_are_named_by_the_service_and_the_first_member_leads() -> None:
+    first, second = pods_of({"roles": {"worker": {"replicas": 2}}})
+    one, two = (json.loads(env_of(pod)["MOORING_CONTRACT"]) for pod in (first, second))
+    assert [peer["host"] for peer in one["peers"]] == [
+        "j-worker-0.j.team.svc",
+        "j-worker-1.j.team.svc",
+    ]
+    assert one["meeting"] == {
+        "host": "j-worker-0.j.team.svc",
+        "port": 5499,
+        "leads": True,
+        "members": 2,
+    }
+    assert two["meeting"]["leads"] is False
+    assert first["spec"]["hostname"] == first["metadata"]["name"] == "j-worker-0"
+    assert first["spec"]["subdomain"] == "j"
+
+
+def test_secrets_are_named_never_copied() -> None:
+    (pod,) = pods_of(
+        {
+            "roles": {"worker": {}},
+            "kubernetes": {"secretEnv": {"TOKEN": {"secret": "s", "key": "k"}}},
+        }
+    )
+    (token,) = (e for e in pod["spec"]["containers"][0]["env"] if e["name"] == "TOKEN")
+    assert token == {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+
+
+def test_who_restarts_alone_restarts_in_place() -> None:
+    pods = pods_of(
+        {
+            "framework": "tensorflow",
+            "strategy": "parameter-server",
+            "roles": {"chief": {}, "ps": {"restart": "member"}, "worker": {"restart": "gang"}},
+        }
+    )
+    policies = {
+        pod["metadata"]["labels"]["mooring.dev/role"]: pod["spec"]["restartPolicy"] for pod in pods
+    }
+    assert policies["ps"] == "OnFailure"
+    assert policies["worker"] == "Never"
+
+
+def test_what_is_written_is_read_back() -> None:
+    (pod,) = pods_of(
+        {"roles": {"worker": {"resources": {"cpu": 2, "memory": "1Gi"}}}, "pinning": "exclusive"}
+    )
+    stored = yaml.safe_load(yaml.safe_dump(pod))
+    view = parse_pod({**stored, "status": {"phase": "Pending"}})
+    assert view.mark is not None
+    assert (view.mark.job, view.mark.job_uid, str(view.mark.member)) == ("j", "uid-1", "worker-0")
+    assert view.resources.cpu_millis == 2000
+    assert len(view.cpus) == 2
