@@ -28,7 +28,6 @@ from mooring.lifecycle import (
     JobState,
     OpenGate,
     Placed,
-    Policy,
     StartFailed,
     StartMembers,
     StopMembers,
@@ -41,6 +40,7 @@ from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal
 from mooring.model.status import Phase
 from mooring.planning import plan_job
+from mooring.policy import policy_of
 from mooring.record import Journal, RunRecord, create_run, plan_lock
 from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
@@ -163,7 +163,7 @@ class _Loop:
         self._job, self._gang, self._plan, self._run, self._body = job, gang, plan, run, body
         self._members = {member.id: member for member in gang.members}
         self._framework = frameworks.find(job.spec.framework)
-        self._policy = _policy(job, gang)
+        self._policy = policy_of(job, gang)
         self._journal = Journal(run.events_file)
         self._state: JobState | None = None
         self._epoch_prepared: int | None = None
@@ -329,23 +329,6 @@ def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:
         "exit_code": status.exit_code,
         "reason": status.reason,
     }
-
-
-def _policy(job: TrainingJob, gang: Gang) -> Policy:
-    spec = job.spec
-    success = frameworks.success_policy(job)
-    backoff = spec.failure_policy.backoff
-    return Policy(
-        success_roles=tuple(success.roles),
-        success_mode=success.mode.value,
-        restart={member.id: member.restart for member in gang.members},
-        max_restarts=spec.failure_policy.max_restarts,
-        backoff=lifecycle.Backoff(backoff.initial_s, backoff.factor, backoff.max_s),
-        grace_s=spec.grace_period_s,
-        time_limit_s=spec.time_limit_s,
-        start_timeout_s=spec.start_timeout_s,
-        all_or_nothing=gang.all_or_nothing,
-    )
 
 
 def _settings(job: TrainingJob, working_dir: Path) -> Settings:

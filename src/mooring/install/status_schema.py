@@ -75,9 +75,9 @@ JOB_STATUS: Schema = {
                 "items": {"type": "string", "maxLength": 253},
             },
         },
-        "members": {
+        "record": {
             "type": "object",
-            "description": "Members of which there is more to say than that they run.",
+            "description": "What the operator must remember between two looks, members included.",
             PRESERVE: True,
         },
         "conditions": CONDITIONS,

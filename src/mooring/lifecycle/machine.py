@@ -30,11 +30,20 @@ Step = tuple[JobState, tuple[Instruction, ...]]
 
 
 def begin(
-    members: Iterable[MemberId], policy: Policy, placed: Iterable[MemberId], now_s: float
+    members: Iterable[MemberId],
+    policy: Policy,
+    placed: Iterable[MemberId],
+    now_s: float,
+    *,
+    epoch: int = 0,
+    restarts: int = 0,
 ) -> Step:
-    """A new job. Members not in `placed` wait for a `Placed` event."""
+    """A new job. Members not in `placed` wait for a `Placed` event.
+
+    A job that was taken off its nodes and begins again goes on counting `epoch` and `restarts`.
+    """
     waiting = MappingProxyType({member: MemberStatus() for member in members})
-    state = JobState(Phase.PENDING, waiting)
+    state = JobState(Phase.PENDING, waiting, epoch=epoch, restarts=restarts)
     return handle(state, policy, Placed(tuple(placed)), now_s)
 
 

@@ -57,11 +57,6 @@ def load_cluster_file(path: Path) -> ClusterFile:
     return _validate(ClusterFile, parse_document(read_text(path), source), source)
 
 
-def check_job(data: object, source: str) -> TrainingJob:
-    """The job in a document that nobody wrote as YAML: an API server's. Raises BadInput."""
-    return _validate(TrainingJob, Document(data, {}), source)
-
-
 def load_cluster(path: Path) -> tuple[Node, ...]:
     """The nodes that a cluster file describes. Raises BadInput."""
     return load_cluster_file(path).to_nodes()

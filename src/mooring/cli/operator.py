@@ -1,0 +1,88 @@
+"""`moor operator`: what the Deployment runs; it also runs on a laptop against a kubeconfig."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mooring.cli.kube_options import access_of, kube_context
+
+
+@click.command()
+@kube_context
+@click.option("--namespace", envvar="MOORING_NAMESPACE", help="Only the jobs of one namespace.")
+@click.option(
+    "--image",
+    envvar="MOORING_IMAGE",
+    required=True,
+    help="The Mooring image: the init container of every pod copies the launcher from it.",
+)
+@click.option(
+    "--launcher-path",
+    envvar="MOORING_LAUNCHER_PATH",
+    default="/opt/mooring/launcher.pyz",
+    show_default=True,
+    help="Where the launcher is in that image.",
+)
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    show_default=True,
+    help="Take part in an election; without it there must be no second replica.",
+)
+@click.option(
+    "--operator-namespace",
+    envvar="POD_NAMESPACE",
+    help="Where the lease lies. [default: the context's namespace]",
+)
+@click.option("--lease-duration", type=click.FloatRange(1), default=15.0, show_default=True)
+@click.option("--workers", type=click.IntRange(1, 256), default=8, show_default=True)
+@click.option(
+    "--resync",
+    type=click.FloatRange(1),
+    default=600.0,
+    show_default=True,
+    help="Seconds until everything is listed anew.",
+)
+@click.option("--metrics-port", type=click.IntRange(0, 65535), default=9090, show_default=True)
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def operator(
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
+    image: str,
+    launcher_path: str,
+    leader_elect: bool,
+    operator_namespace: str | None,
+    lease_duration: float,
+    workers: int,
+    resync: float,
+    metrics_port: int,
+    log_format: str,
+) -> None:
+    """Run the operator until it is told to stop."""
+    import asyncio
+
+    from mooring.bodies.kubernetes.pod import Image
+    from mooring.operator.controller import Settings
+    from mooring.operator.leader import LeaseSettings
+    from mooring.operator.logs import set_up
+    from mooring.operator.main import Process, run_operator
+
+    set_up(log_format)
+    access = access_of(context, kubeconfig)
+    lease = None
+    if leader_elect:
+        lease = LeaseSettings(
+            namespace=operator_namespace or access.namespace,
+            duration_s=lease_duration,
+            renew_s=lease_duration * 2 / 3,
+            retry_s=lease_duration / 7.5,
+        )
+    settings = Settings(
+        Image(image, launcher_path), namespace=namespace, workers=workers, resync_s=resync
+    )
+    asyncio.run(run_operator(access, Process(settings, lease, metrics_port)))

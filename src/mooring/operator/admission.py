@@ -1,0 +1,99 @@
+"""A round of the queue on the cluster as it is: who is given a place, who gives one back.
+
+The brain decides. Gangs that were admitted hold their places by their record, whether or not all
+their pods exist yet; every other pod of the cluster counts as what it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mooring.bodies.kubernetes.nodes import NodeView, snapshot
+from mooring.bodies.kubernetes.pods import PodView
+from mooring.brain import queue
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.state import ClusterState
+from mooring.kubeapi.document import Key
+from mooring.model.resources import Resources
+from mooring.operator.jobs import Meaning
+from mooring.operator.pools import PoolView, pool_specs
+from mooring.operator.record import Record, Stage
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A job that waits for a place, or holds one."""
+
+    key: Key
+    uid: str
+    meaning: Meaning
+    record: Record
+    pool: str
+
+
+def job_key(key: Key) -> str:
+    """The name by which the brain tells jobs of different namespaces apart."""
+    return "/".join(key)
+
+
+def decide(
+    candidates: Sequence[Candidate],
+    nodes: Iterable[NodeView],
+    pods: Iterable[PodView],
+    pools: Iterable[PoolView],
+    now_s: float,
+    profile: Profile = DEFAULT,
+) -> tuple[queue.Decision, ...]:
+    """What the queue decides now, in the order in which it is to be carried out."""
+    admitted = [one for one in candidates if one.record.stage is Stage.ADMITTED]
+    waiting = [
+        one
+        for one in candidates
+        if one.record.stage is Stage.QUEUED and one.record.not_before_s <= now_s
+    ]
+    if not waiting and not any(_may_grow(one) for one in admitted):
+        return ()
+    inside = {one.uid for one in admitted}
+    others = [pod for pod in pods if pod.mark is None or pod.mark.job_uid not in inside]
+    cluster = ClusterState(snapshot(nodes, others), profile)
+    running = []
+    for one in admitted:
+        gang = _running(one)
+        try:
+            cluster.assume(gang.gang, gang.plan)
+        except ValueError:
+            # Somebody took its room, or a node is gone: its pods will tell, and it is taken back.
+            continue
+        running.append(gang)
+    capacity = sum((node.capacity for node in cluster.nodes), Resources())
+    state = queue.QueueState(
+        capacity=capacity,
+        waiting=tuple(_queued(one) for one in waiting),
+        running=tuple(running),
+        pools=pool_specs(pools, capacity),
+    )
+    return queue.decide(state, cluster, now_s)
+
+
+def _may_grow(one: Candidate) -> bool:
+    return len(one.record.slots) < len(one.meaning.gang.members)
+
+
+def _queued(one: Candidate) -> queue.QueuedGang:
+    spec = one.meaning.job.spec
+    return queue.QueuedGang(
+        gang=replace(one.meaning.gang, job=job_key(one.key)),
+        priority=one.meaning.priority,
+        pool=one.pool,
+        arrived_s=one.record.queued_at_s,
+        preemptible=spec.preemptible,
+        min_available=spec.min_available,
+        expected_s=spec.expected_duration_s,
+    )
+
+
+def _running(one: Candidate) -> queue.RunningGang:
+    plan = one.record.plan(job_key(one.key))
+    started_s = one.record.admitted_at_s or one.record.queued_at_s
+    return queue.RunningGang(_queued(one), plan, started_s)

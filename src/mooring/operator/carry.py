@@ -1,0 +1,193 @@
+"""Carrying a step out on the API server: pods made and removed, services, events, statuses.
+
+Every call may be repeated: names are deterministic, deletions name the very object, and a status
+is written only over the one that was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from mooring import frameworks
+from mooring.bodies.base import Order
+from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, member_dir
+from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.document import Json, Object, text, texts
+from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError
+from mooring.kubeapi.resources import EVENT, POD, SECRET, SERVICE, TRAINING_JOB
+from mooring.model.member import MemberId
+from mooring.operator.cycle import Removal
+from mooring.operator.jobs import JobView, Meaning
+from mooring.operator.record import Record
+
+log = logging.getLogger(__name__)
+
+_SOURCE = "mooring-operator"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of a round of creations: the pods as the server has them now."""
+
+    pods: tuple[Object, ...]
+    foreign: str = ""
+    """The name of a pod that is in the way and not ours."""
+
+
+class Carrier:
+    """The writing half of the operator; `parallel` calls at most are under way."""
+
+    def __init__(self, client: Client, image: Image, parallel: int = 32) -> None:
+        self._client, self._image = client, image
+        self._slots = asyncio.Semaphore(parallel)
+        self._served: set[str] = set()
+
+    async def write_status(self, view: JobView, status: Object) -> Object:
+        """Raises Conflict if the job has changed since it was read."""
+        manifest = {**view.object, "status": status}
+        return await self._client.replace(TRAINING_JOB, manifest, "status")
+
+    async def create(
+        self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
+    ) -> Made:
+        """The pods of these members, with what they need to find each other."""
+        await self._prepare(view, meaning)
+        manifests = self.manifests(view, meaning, record, members)
+        answers = await asyncio.gather(*(self._create_pod(one, view) for one in manifests))
+        foreign = next((name for name, _ in answers if name), "")
+        return Made(tuple(pod for _, pod in answers if pod), foreign)
+
+    def manifests(
+        self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
+    ) -> list[dict[str, Json]]:
+        """The exact pods that would be made."""
+        return pod_manifests(
+            meaning, view.owner, record, members, self._image, has_files=view.has_files
+        )
+
+    async def remove(self, removals: Sequence[Removal]) -> None:
+        await asyncio.gather(*(self._remove(one) for one in removals))
+
+    async def delete_job(self, view: JobView) -> None:
+        await self._client.delete(TRAINING_JOB, view.name, view.namespace, uid=view.uid)
+
+    async def event(self, view: JobView, reason: str, message: str, *, warning: bool) -> None:
+        """Tell people; losing an event is no harm."""
+        now = datetime.now(UTC)
+        written = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        manifest: dict[str, Json] = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{view.name}.{now.timestamp():.6f}".replace(".", "-"),
+                "namespace": view.namespace,
+            },
+            "involvedObject": {
+                "apiVersion": TRAINING_JOB.api_version,
+                "kind": TRAINING_JOB.name,
+                "name": view.name,
+                "namespace": view.namespace,
+                "uid": view.uid,
+            },
+            "type": "Warning" if warning else "Normal",
+            "reason": reason or "Changed",
+            "message": message[:1000],
+            "firstTimestamp": written,
+            "lastTimestamp": written,
+            "count": 1,
+            "source": {"component": _SOURCE},
+        }
+        try:
+            await self._client.create(EVENT, manifest)
+        except KubeError as error:
+            log.warning("event of %s/%s not written: %s", view.namespace, view.name, error)
+
+    async def _prepare(self, view: JobView, meaning: Meaning) -> None:
+        if view.uid in self._served:
+            return
+        await self._client.apply(SERVICE, service_manifest(meaning.job, view.owner))
+        if any("agent" in member.ports for member in meaning.gang.members):
+            await self._create_secret(view.owner)
+        self._served.add(view.uid)
+
+    async def _create_secret(self, owner: Owner) -> None:
+        """The token with which ranks are started over the network; never read by us."""
+        token = base64.b64encode(secrets.token_hex(32).encode()).decode()
+        manifest: dict[str, Json] = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": names.agent_secret_name(owner.name),
+                "namespace": owner.namespace,
+                "labels": {names.MANAGED_BY: names.MANAGER, names.JOB: owner.name},
+                "ownerReferences": [owner.reference()],
+            },
+            "data": {"token": token},
+        }
+        try:
+            await self._client.create(SECRET, manifest)
+        except AlreadyExists:
+            return
+
+    async def _create_pod(self, manifest: Object, view: JobView) -> tuple[str, Object | None]:
+        """(a foreign pod's name or nothing, our pod)"""
+        async with self._slots:
+            try:
+                return "", await self._client.create(POD, manifest)
+            except AlreadyExists:
+                pass
+            name = text(manifest, "metadata", "name")
+            found = await self._client.get(POD, name, view.namespace)
+        labels = texts(found, "metadata", "labels")
+        if labels.get(names.JOB_UID) == view.uid:
+            return "", found
+        # One of a job of the same name that was deleted is on its way out; others stay.
+        return ("" if labels.get(names.JOB) == view.name else name), None
+
+    async def _remove(self, removal: Removal) -> None:
+        pod = removal.pod
+        grace_s = int(removal.grace_s + 0.999)
+        async with self._slots:
+            try:
+                await self._client.delete(
+                    POD, pod.name, pod.namespace, uid=pod.uid, grace_s=grace_s
+                )
+            except Conflict:
+                log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
+
+
+def pod_manifests(
+    meaning: Meaning,
+    owner: Owner,
+    record: Record,
+    members: Sequence[MemberId],
+    image: Image,
+    *,
+    has_files: bool,
+) -> list[dict[str, Json]]:
+    """Pods for `members` of the gang as it was placed."""
+    job, state = meaning.job, record.state
+    epoch = state.epoch if state else record.epoch
+    placed = tuple(one for one in meaning.gang.members if one.id in record.slots)
+    gang = replace(meaning.gang, members=placed)
+    addresses = addresses_of(gang, owner.namespace)
+    identities = frameworks.identify(job, gang, addresses, epoch)
+    framework = frameworks.find(job.spec.framework)
+    around = Surroundings(owner.namespace, owner.uid, addresses, placed[0].id, has_files)
+    by_id = {member.id: member for member in placed}
+    manifests = []
+    for member_id in members:
+        member = by_id[member_id]
+        launch = framework.render(member, identities[member_id], member_dir())
+        attempt = state.members[member_id].attempt if state else 0
+        order = Order(member, record.slots[member_id], launch, epoch, attempt)
+        manifests.append(pod_manifest(job, gang, owner, order, around, image))
+    return manifests

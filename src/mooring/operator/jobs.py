@@ -1,0 +1,145 @@
+"""TrainingJobs as the operator holds them: the object as the server has it, and what it means.
+
+A job is checked again here, by the same rules as a file: it may have been written past a webhook
+that was down. Its meaning is worked out once for each generation of its spec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mooring import frameworks
+from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.pod import Owner, guaranteed
+from mooring.bodies.kubernetes.pods import parse_time
+from mooring.brain.queue.order import CLASSES
+from mooring.kubeapi.document import Json, Key, Object, find, mapping, number, text, texts
+from mooring.lifecycle import Policy
+from mooring.model.errors import BadInput, Problem
+from mooring.model.member import Gang, Member
+from mooring.operator.cycle import Wishes
+from mooring.planning import priority_of
+from mooring.policy import policy_of
+from mooring.spec import TrainingJob
+from mooring.spec.kubernetes import CleanPods, Scheduler
+from mooring.spec.load import check_job
+
+STOP = f"{names.DOMAIN}/stop"
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A TrainingJob of the cluster; `object` is what it was parsed from."""
+
+    object: Object
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    deleting: bool
+    stop: bool
+    created_at_s: float
+
+    @property
+    def key(self) -> Key:
+        return self.namespace, self.name
+
+    @property
+    def status(self) -> Object:
+        return mapping(self.object, "status")
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.name, self.namespace, self.uid)
+
+    @property
+    def has_files(self) -> bool:
+        return bool(texts(self.object, "metadata", "annotations").get(names.FILES))
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A job that passed every check: its members, and how it wants to live."""
+
+    job: TrainingJob
+    gang: Gang
+    policy: Policy
+    priority: int
+
+    @property
+    def by_mooring(self) -> bool:
+        return self.job.spec.kubernetes.scheduler is Scheduler.MOORING
+
+
+def parse_view(obj: Object) -> JobView:
+    annotations = texts(obj, "metadata", "annotations")
+    return JobView(
+        object=obj,
+        namespace=text(obj, "metadata", "namespace"),
+        name=text(obj, "metadata", "name"),
+        uid=text(obj, "metadata", "uid"),
+        generation=number(obj, "metadata", "generation"),
+        deleting=bool(text(obj, "metadata", "deletionTimestamp")),
+        stop=STOP in annotations,
+        created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
+    )
+
+
+def meaning_of(obj: Object) -> Meaning:
+    """What the object asks for. Raises BadInput with every problem."""
+    name, namespace = text(obj, "metadata", "name"), text(obj, "metadata", "namespace")
+    source = f"{namespace}/{name}" if namespace else name
+    document: dict[str, Json] = {
+        "apiVersion": find(obj, "apiVersion"),
+        "kind": find(obj, "kind"),
+        "metadata": {"name": name, "labels": texts(obj, "metadata", "labels")},
+        "spec": find(obj, "spec"),
+    }
+    job = check_job(document, source)
+    gang = frameworks.expand(job, source)
+    problems = list(_pod_problems(job, gang))
+    if problems:
+        raise BadInput(source, problems)
+    shaped = replace(gang, members=tuple(_shaped(member) for member in gang.members))
+    priority = priority_of(job.spec.priority, CLASSES, source)
+    return Meaning(job, shaped, policy_of(job, shaped), priority)
+
+
+def wishes_of(view: JobView, meaning: Meaning) -> Wishes:
+    kube = meaning.job.spec.kubernetes
+    return Wishes(
+        policy=meaning.policy,
+        bind_timeout_s=kube.bind_timeout_s,
+        suspend=kube.suspend,
+        stop=view.stop,
+        clean_all=kube.clean_pods is CleanPods.ALL,
+        ttl_s=kube.ttl_after_finished_s,
+        own_scheduler=not meaning.by_mooring,
+    )
+
+
+def _shaped(member: Member) -> Member:
+    """A member that must be Guaranteed asks for whole CPUs: the brain counts what the pod will."""
+    if not guaranteed(member):
+        return member
+    whole = -(-member.resources.cpu_millis // 1000) * 1000
+    return replace(member, resources=replace(member.resources, cpu_millis=whole))
+
+
+def _pod_problems(job: TrainingJob, gang: Gang) -> list[Problem]:
+    """What a pod needs beyond what a process does."""
+    problems = []
+    for role, settings in job.spec.roles.items():
+        if not (job.spec.image or job.spec.kubernetes.of_role(settings.kubernetes).image):
+            problems.append(Problem("spec.image", "nothing", f"an image for the pods of '{role}'"))
+        member = next(one for one in gang.members if one.id.role == role)
+        if not guaranteed(member):
+            continue
+        why = "its pods must be Guaranteed, being pinned or holding devices"
+        if not member.resources.memory_bytes:
+            path = f"spec.roles.{role}.resources.memory"
+            problems.append(Problem(path, "nothing", f"an amount, because {why}"))
+        if not member.resources.cpu_millis:
+            path = f"spec.roles.{role}.resources.cpu"
+            problems.append(Problem(path, "nothing", f"whole CPUs, because {why}"))
+    return list({problem.path: problem for problem in problems}.values())
