@@ -47,7 +47,7 @@ class Contract:
         self.argv: list[str] = take("argv", _strings, [])
         self.env: dict[str, str] = take("env", _environment, {})
         self.cwd: str = take("cwd", _string)
-        self.gate: str = take("gate", _one_of("stdin", "open"), "open")
+        self.gate: str = take("gate", _one_of("stdin", "open", "meeting"), "open")
         self.cgroup_procs: list[str] = take("cgroup_procs", _strings, [])
         self.netns: str | None = take("netns", _or_null(_string), None)
         self.hosts_file: str | None = take("hosts_file", _or_null(_string), None)
@@ -84,6 +84,15 @@ class Contract:
         self.examples_per_step: int | None = steps("examples_per_step", _or_null(_positive), None)
         if self.step_source == "regex":
             _check_pattern(self.step_pattern)
+
+        meeting = take.inside("meeting") or _Taker({}, "meeting.")
+        self.meeting_host: str = meeting("host", _string, "")
+        self.meeting_port: int = meeting("port", _integer, 0)
+        self.meeting_leads: bool = meeting("leads", _boolean, False)
+        self.meeting_members: int = meeting("members", _positive, 1)
+        if self.gate == "meeting" and not (self.meeting_host and self.meeting_port):
+            raise LauncherError("contract: meeting has no host or port, but the gate is there")
+        self.echo: bool = take("echo", _boolean, False)
 
         agent = take.inside("agent")
         self.agent_port: int | None = None

@@ -1,4 +1,4 @@
-"""The launcher's two commands: `run CONTRACT`, and `rsh HOST COMMAND...` in place of ssh."""
+"""The launcher's commands: `run CONTRACT`, `pod` in a container, `rsh HOST COMMAND...` for ssh."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
     from .journal import Journal
 
-USAGE = "usage: launcher run CONTRACT.json | launcher rsh HOST COMMAND..."
+USAGE = "usage: launcher run CONTRACT.json | launcher pod | launcher rsh HOST COMMAND..."
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if len(words) == 2 and words[0] == "run":
         return _run(words[1])
+    if words == ["pod"]:
+        return _run(None)
     if len(words) >= 3 and words[0] == "rsh":
         from . import rsh
 
@@ -28,13 +30,21 @@ def main(argv: list[str] | None = None) -> int:
     return LAUNCHER_FAILED
 
 
-def _run(path: str) -> int:
+def _run(path: str | None) -> int:
+    """Without a path, the contract of the pod that this runs in."""
     from .contract import Contract, read_document
 
     journal = None
     try:
-        document = read_document(path)
-        journal = _journal(document)
+        if path is None:
+            from . import pod
+
+            document = pod.read_document()
+            journal = _journal(document)
+            pod.unpack(document)
+        else:
+            document = read_document(path)
+            journal = _journal(document)
         contract = Contract(document)
         if journal is None:
             raise LauncherError("contract: sample_path %s cannot be opened" % contract.sample_path)

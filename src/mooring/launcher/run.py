@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .agent import RankAgent
     from .contract import Contract
     from .journal import Journal
+    from .meeting import Gate
     from .sample import Sampler
 
 # Nobody reads the output of a member whose body is gone.
@@ -48,6 +49,8 @@ class Member:
         self._failed: tuple[int, int] | None = None
         self._agent: RankAgent | None = None
         self._sampler: Sampler | None = None
+        self._gate: Gate | None = None
+        self._examples = 0
         self._gate_open = contract.gate == "open"
         self._stop_reason: str | None = None
         self._started = False
@@ -105,10 +108,12 @@ class Member:
                 "notes": notes,
             },
         )
+        if contract.gate == "meeting":
+            self._go_to_meeting(pinned)
         while not self._gate_open:
             self._turn_unless_stopped()
         self._steps = Steps(
-            lambda fields, t: self._journal.write("step", fields, t),
+            self._stepped,
             contract.step_pattern if contract.step_source == "regex" else None,
             contract.examples_per_step,
             len(contract.processes),
@@ -167,6 +172,33 @@ class Member:
             self._loop, address, contract.agent_port, contract.agent_token, env, contract.cwd
         )
 
+    def _go_to_meeting(self, pinned: bool) -> None:
+        """Wait for the whole gang; who has lived before goes on alone."""
+        from .meeting import Gate
+
+        contract = self._contract
+        deadline = time.monotonic() + contract.resolve_timeout_s
+
+        def opened() -> None:
+            self._gate_open = True
+
+        def address() -> str:
+            return self._addresses[contract.meeting_host][0]
+
+        gate = self._gate = Gate(contract, self._loop, address, opened)
+        gate.tell({"cpus": self._budget.cpus, "threads": self._budget.threads, "pinned": pinned})
+        if contract.attempt and not contract.meeting_leads:
+            self._gate_open = True
+        while not self._gate_open:
+            if gate.refusal:
+                raise LauncherError("not let into the gang: %s" % gate.refusal)
+            if time.monotonic() >= deadline:
+                raise LauncherError(
+                    "the gang did not come together within %g s" % contract.resolve_timeout_s,
+                    PEERS_UNRESOLVED,
+                )
+            self._turn_unless_stopped(deadline)
+
     def _turn_unless_stopped(self, until: float | None = None) -> None:
         self._loop.turn(until)
         if self._stop_reason is not None:
@@ -200,10 +232,22 @@ class Member:
     def _deliver(self, rank: int, stream: str, lines: list[bytes]) -> None:
         lines = self._steps.take(rank, lines)
         self._log.write(stream, rank, lines)
+        if self._contract.echo:
+            _echo(stream, lines)
         if self._steps.gave_up:
             self._steps.gave_up = False
             self._log.note(rank, "the step pattern took too long on a line: it is off from here")
         self._flush_steps()
+
+    def _stepped(self, fields: dict[str, Any], t: float) -> None:
+        self._journal.write("step", fields, t)
+        if self._gate is not None:
+            self._examples += fields.get("examples") or 0
+            doing = {"examples": self._examples, "step_t": round(t, 3)}
+            for name in ("step", "loss", "total"):
+                if fields.get(name) is not None:
+                    doing[name] = fields[name]
+            self._gate.tell(doing)
 
     def _flush_steps(self) -> None:
         due = self._steps.flush()
@@ -336,3 +380,13 @@ class Member:
     def _over_memory(self) -> bool:
         memory = self._groups.get("memory")
         return memory is not None and cgroups.oom_kills(memory) > self._oom_kills
+
+
+def _echo(stream: str, lines: list[bytes]) -> None:
+    """What the processes print is the container's output too: `kubectl logs` shows it."""
+    data = b"\n".join(lines) + b"\n"
+    try:
+        while data:
+            data = data[os.write(1 if stream == "out" else 2, data) :]
+    except OSError:
+        pass

@@ -36,7 +36,8 @@ FILES_HOME = "/mooring-files"
 #: Where the first member's launcher waits for the others and answers questions about the job.
 MEETING_PORT = 5499
 FIRST_PORT = 5500
-AGENT_TOKEN_ENV = "MOORING_AGENT_TOKEN"
+#: The variable under which the launcher looks for the token of its rank agents.
+AGENT_TOKEN_ENV = "MOORING_RANK_TOKEN"
 
 
 def service_name(job: str) -> str:

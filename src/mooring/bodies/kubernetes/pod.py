@@ -223,7 +223,7 @@ def _container(
         env.append(
             {"name": name, "valueFrom": {"secretKeyRef": {"name": key.secret, "key": key.key}}}
         )
-    if order.launch.serves_ranks or "agent" in around.addresses[member.id].ports:
+    if any("agent" in address.ports for address in around.addresses.values()):
         secret = {"name": names.agent_secret_name(member.job), "key": "token"}
         env.append({"name": names.AGENT_TOKEN_ENV, "valueFrom": {"secretKeyRef": secret}})
     env.append({"name": "MOORING_CONTRACT", "value": _literal(contract(job, order, around, extra))})
@@ -237,7 +237,7 @@ def _container(
     container: dict[str, Json] = {
         "name": names.CONTAINER,
         "image": pods.image or job.spec.image,
-        "command": [_literal(pods.python or "python3"), names.LAUNCHER],
+        "command": [_literal(pods.python or "python3"), names.LAUNCHER, "pod"],
         "env": env,
         "ports": [
             {"name": name, "containerPort": port}

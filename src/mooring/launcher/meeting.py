@@ -1,0 +1,169 @@
+"""The gate of a gang in pods: launchers meet at the first member's, which lets them in together.
+
+No API server is asked, so a gang of any size starts without a single call. The same connections
+carry what each member is doing, and the meeting point answers `GET /status` with all of it.
+
+A line of JSON each way. A member says who it is, whether its gate is already open (it lost the
+connection, not its place) and later how it is doing; it hears `open`, or why it may not join.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+import time
+
+from .book import Book
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from .contract import Contract
+    from .loop import Loop
+
+_RETRY_S = 0.5
+_LATER_S = 5.0
+
+
+class Gate:
+    """What a member has to do with the meeting, whether it leads it or comes to it."""
+
+    def __init__(
+        self, contract: Contract, loop: Loop, address: Callable[[], str], opened: Callable[[], None]
+    ) -> None:
+        self._contract, self._loop, self._opened = contract, loop, opened
+        self.open = False
+        self.refusal = ""
+        self._book: Book | None = None
+        self._visitor: _Visitor | None = None
+        if contract.meeting_leads:
+            self._book = Book(contract, loop, self._let_in)
+            self._book.arrive(contract.member, contract.attempt, was_open=False)
+        else:
+            self._visitor = _Visitor(contract, loop, address, self._let_in, self._refuse)
+
+    def tell(self, fields: dict[str, Any]) -> None:
+        """How this member is doing now."""
+        if self._book is not None:
+            self._book.doing(self._contract.member, fields)
+        elif self._visitor is not None:
+            self._visitor.tell(fields)
+
+    def _let_in(self) -> None:
+        if not self.open:
+            self.open = True
+            self._opened()
+
+    def _refuse(self, why: str) -> None:
+        self.refusal = why
+
+
+class _Visitor:
+    """A member's side: connects, says who it is, comes back if the connection breaks."""
+
+    def __init__(
+        self,
+        contract: Contract,
+        loop: Loop,
+        address: Callable[[], str],
+        let_in: Callable[[], None],
+        refuse: Callable[[str], None],
+    ) -> None:
+        self._contract, self._loop, self._address = contract, loop, address
+        self._let_in, self._refuse = let_in, refuse
+        self._connection: socket.socket | None = None
+        self._connected = False
+        self._rest = b""
+        self._unsent = b""
+        self._open = False
+        self._doing: dict[str, Any] = {}
+        self._connect()
+
+    def tell(self, fields: dict[str, Any]) -> None:
+        self._doing.update(fields)
+        if self._connected and not self._unsent:
+            self._say(self._doing)
+
+    def _connect(self) -> None:
+        address = self._address()
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._connection, self._connected = connection, False
+        self._rest = self._unsent = b""
+        code = connection.connect_ex((address, self._contract.meeting_port))
+        if code not in (0, errno.EINPROGRESS):
+            self._lost()
+            return
+        self._loop.watch(connection.fileno(), None, self._writable)
+
+    def _writable(self) -> None:
+        assert self._connection is not None
+        if not self._connected:
+            if self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                self._lost()
+                return
+            self._connected = True
+            contract = self._contract
+            self._say(
+                {
+                    "run": contract.run,
+                    "epoch": contract.epoch,
+                    "member": contract.member,
+                    "attempt": contract.attempt,
+                    "open": self._open,
+                }
+            )
+            if self._doing:
+                self._say(self._doing)
+            return
+        self._flush()
+
+    def _say(self, fields: dict[str, Any]) -> None:
+        self._unsent += json.dumps(fields, separators=(",", ":")).encode("utf-8") + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._connection is None:
+            return
+        try:
+            sent = self._connection.send(self._unsent)
+            self._unsent = self._unsent[sent:]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lost()
+            return
+        writing = self._flush if self._unsent else None
+        self._loop.watch(self._connection.fileno(), self._readable, writing)
+
+    def _readable(self) -> None:
+        assert self._connection is not None
+        try:
+            data = self._connection.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line == b"open":
+                self._open = True
+                self._let_in()
+            elif line.startswith(b"refused: "):
+                self._refuse(line[9:].decode("utf-8", "replace"))
+
+    def _lost(self) -> None:
+        if self._connection is not None:
+            if self._connection.fileno() >= 0:
+                self._loop.watch(self._connection.fileno(), None)
+                self._connection.close()
+            self._connection = None
+        self._connected = False
+        self._loop.at(time.monotonic() + (_LATER_S if self._open else _RETRY_S), self._connect)
