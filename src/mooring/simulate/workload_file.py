@@ -42,8 +42,8 @@ class WorkRole(SpecModel):
         {}, alias="nodeSelector", description="Labels that a node must have."
     )
     tolerations: tuple[TolerationSpec, ...] = Field((), description="Taints that are tolerated.")
-    node_affinity: NodeAffinitySpec = Field(
-        NodeAffinitySpec(),
+    node_affinity: NodeAffinitySpec | None = Field(
+        None,
         alias="nodeAffinity",
         description="Which nodes may take its members and which they would like.",
     )
@@ -58,7 +58,7 @@ class WorkRole(SpecModel):
             self.resources.to_model(),
             self.node_selector,
             tuple(one.to_model() for one in self.tolerations),
-            wish_of(NodeAffinitySpec(), self.node_affinity, self.node_name),
+            wish_of(None, self.node_affinity, self.node_name),
         )
 
 

@@ -118,8 +118,11 @@ class NodeAffinitySpec(SpecModel):
         return tuple(each.preference.to_model(each.weight) for each in self.preferred)
 
 
-def wish_of(job: NodeAffinitySpec, role: NodeAffinitySpec, node_name: str | None) -> NodeWish:
+def wish_of(
+    job: NodeAffinitySpec | None, role: NodeAffinitySpec | None, node_name: str | None
+) -> NodeWish:
     """What the job and the role ask for together: required terms of both must hold."""
+    job, role = job or NodeAffinitySpec(), role or NodeAffinitySpec()
     required = job.terms() or role.terms()
     if job.required is not None and role.required is not None:
         required = tuple(

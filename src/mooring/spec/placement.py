@@ -184,8 +184,8 @@ class PlacementSpec(SpecModel):
         description="Labels that a node must have to take any member of the job.",
         examples=[{"disk": "ssd"}],
     )
-    node_affinity: NodeAffinitySpec = Field(
-        NodeAffinitySpec(),
+    node_affinity: NodeAffinitySpec | None = Field(
+        None,
         alias="nodeAffinity",
         description="Which nodes may take any member of the job and which they would like.",
         examples=[NODE_AFFINITY_EXAMPLE],

@@ -99,8 +99,8 @@ class Role(SpecModel):
         "of `placement.nodeSelector`.",
         examples=[{"accelerator": "a100"}],
     )
-    node_affinity: NodeAffinitySpec = Field(
-        NodeAffinitySpec(),
+    node_affinity: NodeAffinitySpec | None = Field(
+        None,
         alias="nodeAffinity",
         description="Which nodes may take members of this role and which they would like, in "
         "addition to `placement.nodeAffinity`.",
