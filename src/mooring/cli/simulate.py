@@ -13,7 +13,6 @@ from mooring.cli import options
 
 if TYPE_CHECKING:
     from mooring.brain.profile import Profile
-    from mooring.model.cluster import Node
     from mooring.planning import Cluster
     from mooring.simulate.run import Simulated
     from mooring.simulate.workload import Workload
@@ -96,9 +95,8 @@ def simulate(
     if profile is not None and compare:
         raise BadInput.at("moor simulate", "--profile", "--compare as well", "one of the two")
     cluster = node_options.described(cluster_file)
-    nodes = cluster.snapshot.nodes
     pools = [Pool(one.name, one.guaranteed, one.cap, one.weight) for one in cluster.pools]
-    made = _workload(workload, nodes, seed, jobs, load).on(pools)
+    made = _workload(workload, cluster, seed, jobs, load).on(pools)
     readings = [read_profile(name) for name in compare or (profile or "default",)]
     for note in dict.fromkeys(note for reading in readings for note in reading.notes):
         click.echo(f"note: {note}", err=True)
@@ -127,7 +125,7 @@ def simulate(
 
 
 def _workload(
-    path: Path, nodes: tuple[Node, ...], seed: int | None, jobs: int | None, load: float | None
+    path: Path, cluster: Cluster, seed: int | None, jobs: int | None, load: float | None
 ) -> Workload:
     from mooring.model.errors import BadInput
     from mooring.model.resources import Resources
@@ -139,7 +137,8 @@ def _workload(
             if value is not None:
                 accepted = f"only with the workload `{GENERATED}`"
                 raise BadInput.at("moor simulate", name, str(value), accepted)
-        return load_workload(path)
+        return load_workload(path, cluster.classes)
+    nodes = cluster.snapshot.nodes
     total = Resources(
         sum(node.cpu_millis for node in nodes),
         sum(node.memory_bytes for node in nodes),

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from mooring.brain.queue.order import CLASSES
 from mooring.model.errors import BadInput, Problem
 from mooring.simulate.workload import Job, Workload, in_order
-from mooring.simulate.workload_file import WorkJob, WorkloadFile
+from mooring.simulate.workload_file import CLASSES_KEY, WorkJob, WorkloadFile
 from mooring.spec.base import Rejection, one_of, shorten
 from mooring.spec.document import Document, format_path, parse_document
 from mooring.spec.explain import explain
@@ -28,18 +29,23 @@ _MOST_JOBS = 1_000_000
 _MOST_PROBLEMS = 20
 
 
-def load_workload(path: Path) -> Workload:
-    """The workload in a file: CSV if its name ends so, otherwise YAML. Raises BadInput."""
+def load_workload(path: Path, classes: Mapping[str, int] = CLASSES) -> Workload:
+    """The workload in a file: CSV if its name ends so, otherwise YAML. Raises BadInput.
+
+    `classes` are the priorities that have names.
+    """
     if path.suffix.lower() == ".csv":
-        return parse_csv(_read_csv(path), name_of(path))
-    return parse_workload(read_text(path), name_of(path))
+        return parse_csv(_read_csv(path), name_of(path), classes)
+    return parse_workload(read_text(path), name_of(path), classes)
 
 
-def parse_workload(text: str, source: str) -> Workload:
+def parse_workload(text: str, source: str, classes: Mapping[str, int] = CLASSES) -> Workload:
     document = parse_document(text, source)
     problems = [problem for _, problem in document.problems]
     try:
-        found = WorkloadFile.model_validate(document.data, by_alias=True, by_name=False)
+        found = WorkloadFile.model_validate(
+            document.data, by_alias=True, by_name=False, context={CLASSES_KEY: classes}
+        )
     except ValidationError as error:
         rejections = explain(error, WorkloadFile, most=_MOST_PROBLEMS)
         raise BadInput(source, problems + _problems(rejections, document)) from None
@@ -85,7 +91,7 @@ _SECONDS = frozenset(
 )
 
 
-def parse_csv(text: str, source: str) -> Workload:
+def parse_csv(text: str, source: str, classes: Mapping[str, int] = CLASSES) -> Workload:
     """A header of column names and a line for each job; empty cells mean the default."""
     lines = csv.reader(text.splitlines())
     try:
@@ -111,7 +117,7 @@ def parse_csv(text: str, source: str) -> Workload:
     for line, cells in _rows(lines, source):
         if len(jobs) >= _MOST_JOBS:
             raise BadInput.at(source, WHOLE_FILE, "more jobs", f"at most {_MOST_JOBS:,}")
-        job = _csv_job(header, cells, line, problems)
+        job = _csv_job(header, cells, line, problems, classes)
         if job is not None and job.name in names:
             found = f"the name '{job.name}' a second time"
             problems.append(Problem("name", found, "each name once", line))
@@ -139,7 +145,13 @@ def _rows(lines: Iterator[list[str]], source: str) -> Iterator[tuple[int, list[s
         raise BadInput(source, [problem]) from None
 
 
-def _csv_job(header: list[str], cells: list[str], line: int, problems: list[Problem]) -> Job | None:
+def _csv_job(
+    header: list[str],
+    cells: list[str],
+    line: int,
+    problems: list[Problem],
+    classes: Mapping[str, int],
+) -> Job | None:
     if len(cells) != len(header):
         found, accepted = f"{len(cells)} cells", f"{len(header)}, as in the header"
         problems.append(Problem("line", found, accepted, line))
@@ -157,7 +169,10 @@ def _csv_job(header: list[str], cells: list[str], line: int, problems: list[Prob
         if path:
             target[path[-1]] = _value(column, cell)
     try:
-        return WorkJob.model_validate(data, by_alias=True, by_name=False).to_model()
+        context = {CLASSES_KEY: classes}
+        return WorkJob.model_validate(
+            data, by_alias=True, by_name=False, context=context
+        ).to_model()
     except ValidationError as error:
         columns: Mapping[str, str] = {path[-1]: name for name, path in _COLUMNS.items() if path}
         for one in explain(error, WorkJob, most=_MOST_PROBLEMS):

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
+from mooring.brain.queue.order import CLASSES
 from mooring.brain.queue.types import DEFAULT_POOL
 from mooring.model.member import Pinning, Preset
 from mooring.model.traffic import Pattern, Traffic
 from mooring.simulate.workload import SERVER_ROLES, Job, Pool, RoleShape
 from mooring.spec.affinity import NodeAffinitySpec, wish_of
-from mooring.spec.base import Rejection, SpecModel, describe, rejected
+from mooring.spec.base import Rejection, SpecModel, describe, one_of, reject, rejected
 from mooring.spec.fields import (
     Duration,
     FilledText,
     JobName,
     Label,
     Number,
+    PriorityNumber,
     RoleName,
     Text,
     Whole,
@@ -27,7 +29,25 @@ from mooring.spec.placement import TolerationSpec
 from mooring.spec.role import MOST_MEMBERS, ResourceSpec
 from mooring.spec.traffic import TrafficSpec
 
-_Priority = Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)]
+#: Under this key the context of a validation has the numbers of the priority classes.
+CLASSES_KEY = "classes"
+
+
+def _number_of(value: object, info: ValidationInfo) -> object:
+    """The number of a priority class; other values are judged as numbers."""
+    if not isinstance(value, str):
+        return value
+    classes = (info.context or {}).get(CLASSES_KEY, CLASSES)
+    if value not in classes:
+        raise reject(value, f"a whole number, or {one_of(value, classes)}")
+    return classes[value]
+
+
+_Priority = Annotated[
+    PriorityNumber,
+    BeforeValidator(_number_of),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+]
 _Positive = Annotated[Duration, Field(gt=0)]
 
 
@@ -84,7 +104,9 @@ class WorkJob(SpecModel):
         description="The gang: role -> replicas and resources."
     )
     pool: Label = Field(DEFAULT_POOL, description="The pool whose share it uses.")
-    priority: _Priority = Field(0, description="The higher number goes first.")
+    priority: _Priority = Field(
+        0, description="The higher number goes first; or the name of a priority class."
+    )
     preset: Preset = Field(Preset.PACK, description="Where the members should run.")
     pinning: Pinning = Field(Pinning.SHARED, description="How members are held to CPUs.")
     preemptible: YesNo = Field(True, description="Whether it may be stopped for others.")

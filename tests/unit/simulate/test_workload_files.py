@@ -57,6 +57,17 @@ def test_wishes_and_traffic_reach_the_gang() -> None:
     assert [str(term) for term in worker.wish.required] == ["disk Exists"]
 
 
+def test_a_priority_may_be_the_name_of_a_class() -> None:
+    text = HEAD + "jobs: [{name: a, work: 1s, priority: %s, roles: {w: {}}}]"
+    assert parse_workload(text % "high", "w").jobs[0].priority == 60
+    assert parse_workload(text % "nightly", "w", {"nightly": -9}).jobs[0].priority == -9
+    line = "name,arrival_s,work_s,priority\na,0,1,%s\n"
+    assert parse_csv(line % "urgent", "t.csv").jobs[0].priority == 600
+    assert parse_csv(line % "-3", "t.csv").jobs[0].priority == -3
+    with pytest.raises(BadInput, match="did you mean 'nightly'"):
+        parse_csv(line % "nightyl", "t.csv", {"nightly": -9, "daily": 1})
+
+
 def test_a_csv_line_is_a_job() -> None:
     text = (
         "name,arrival_s,duration_s,replicas,cpu,memory,gpu,pool,priority,preemptible\n"
@@ -75,6 +86,12 @@ def test_a_csv_line_is_a_job() -> None:
     ("body", "path", "found", "accepted"),
     [
         ("jobs: []", "jobs", "an empty list", "at least 1 entry"),
+        (
+            "jobs: [{name: a, work: 1s, priority: hi, roles: {w: {}}}]",
+            "jobs[0].priority",
+            "the text 'hi'",
+            "one of: low, normal, high, urgent",
+        ),
         (
             "jobs: [{name: a, work: 1s, traffic: {perServer: [1]}, roles: {ps: {replicas: 2}}}]",
             "jobs[0].traffic.perServer",
