@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from kube.cluster.binaries import ALL, MissingProgram, find
+from kube.cluster.binaries import ALL, CONTROL_PLANE, REAL_NODE, MissingProgram, find
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.control_plane import control_plane as run_control_plane
 from kube.cluster.real_node import RealNode, RealNodes
@@ -73,11 +73,16 @@ def namespace(control_plane: ControlPlane, request: pytest.FixtureRequest) -> It
 
 
 @pytest.fixture(scope="session")
-def real_nodes(control_plane: ControlPlane) -> Iterator[RealNodes]:
-    """The network on which real nodes can be started: `with real_nodes.node(...) as node`."""
-    require("kubelet", "containerd", "runc", "pause", "kube-scheduler", "kube-controller-manager")
+def can_be_a_node() -> None:
+    """Gives the test up unless this machine can be a node."""
+    require(*CONTROL_PLANE, *REAL_NODE)
     if os.geteuid() != 0:
         give_up("a real node needs root")
+
+
+@pytest.fixture(scope="session")
+def real_nodes(can_be_a_node: None, control_plane: ControlPlane) -> Iterator[RealNodes]:
+    """The network on which real nodes can be started: `with real_nodes.node(...) as node`."""
     with run_real_nodes(control_plane) as nodes:
         yield nodes
 

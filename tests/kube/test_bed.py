@@ -38,14 +38,18 @@ def test_an_unknown_user_may_do_nothing_until_a_binding_lets_it(
     with pytest.raises(ApiError) as refused:
         ann.items(pods_path(namespace))
     assert refused.value.status == 403
+    role = {
+        "metadata": {"name": "looks"},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}],
+    }
     binding = {
         "metadata": {"name": "ann"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looks"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
     }
-    control_plane.admin.create(
-        f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings", binding
-    )
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    control_plane.admin.create(f"{rbac}/roles", role)
+    control_plane.admin.create(f"{rbac}/rolebindings", binding)
 
     def allowed() -> bool:
         try:

@@ -139,6 +139,7 @@ def test_the_image_of_mooring_has_the_command_and_the_launcher(
     assert VERSION in output_of(control_plane, namespace, "moor")
 
 
+@pytest.mark.usefixtures("can_be_a_node")
 def test_nothing_is_left_of_a_node_whose_maker_is_killed() -> None:
     before = machine()
     with killed_maker("--real-node") as bed:

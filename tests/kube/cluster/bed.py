@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -16,6 +17,9 @@ from pathlib import Path
 from kube.cluster import guard
 
 MEMORY = Path("/dev/shm")
+#: Below the kernel's ephemeral range, so that no outgoing connection takes one between its choice
+#: and its use, and below those that local runs reserve.
+PORTS = range(12000, 20900)
 
 
 class BedError(Exception):
@@ -110,14 +114,19 @@ class Bed:
 
 def free_ports(count: int) -> list[int]:
     """Ports of loopback that nobody listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            # A server's own connections of before do not keep it from listening again.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise BedError(f"there are no {count} free ports in {PORTS}")
 
 
 def need(*tools: str) -> None:
