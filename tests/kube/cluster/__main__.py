@@ -34,6 +34,9 @@ def main() -> int:
     except (BedError, MissingProgram, NotAvailable) as problem:
         print(f"no Kubernetes for the tests: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted; a build goes on where it was", file=sys.stderr)
+        return 130
 
 
 def _build() -> int:
