@@ -34,10 +34,10 @@ from mooring.lifecycle import (
     StopRequested,
     Tick,
 )
-from mooring.model.cluster import NodeUse, Snapshot
+from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput, MooringError, RunFailed
 from mooring.model.member import Gang, MemberId
-from mooring.model.plan import Plan, Refusal
+from mooring.model.plan import Plan, Refusal, use_with
 from mooring.model.status import Phase
 from mooring.planning import plan_job
 from mooring.policy import policy_of
@@ -273,14 +273,8 @@ class _Loop:
             if placement.member in without or not self._state.members[placement.member].state.alive:
                 continue
             slot, member = placement.slot, self._members[placement.member]
-            held = use[slot.node]
-            use[slot.node] = NodeUse(
-                held.resources + member.resources,
-                held.cpus | set(slot.cpus) if slot.exclusive else held.cpus,
-                held.gpus | set(slot.gpus),
-                held.ports | {port for port in member.ports.values() if port},
-                held.sharers + (not slot.exclusive),
-            )
+            ports = frozenset(port for port in member.ports.values() if port)
+            use[slot.node] = use_with(use[slot.node], slot, member.resources, ports)
         return Snapshot(snapshot.nodes, use)
 
     def _wait_s(self, now_s: float) -> float:

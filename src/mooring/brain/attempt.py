@@ -204,7 +204,5 @@ def _leaves_somebody_alone(rule: Rule, board: Board) -> bool:
 def put_out(board: Board, want: Want, seat: Seat) -> None:
     """Give back what this seat took, whoever has been seated there since."""
     pool = board.layout.pool
-    now = int(board.free.state[seat.node])
-    before, after = pool.masks(seat.before), pool.masks(seat.after)
-    state = pool.given_back(now, before[0] & ~after[0], before[1] & ~after[1])
+    state = pool.undone(int(board.free.state[seat.node]), seat.before, seat.after)
     board.put_out(want, np.array([seat.node]), np.array([state], dtype=np.int32))

@@ -16,6 +16,7 @@ from mooring.brain.pool import Numbers
 from mooring.brain.presets import Recipe
 from mooring.brain.registry import FILTERS, SCORES, Objections, Scope
 from mooring.brain.residents import with_labels
+from mooring.brain.shares import WHOLE
 from mooring.brain.want import Want
 from mooring.model.labels import Labels
 from mooring.model.member import Gang
@@ -125,6 +126,20 @@ class Board:
         least: Amounts = np.minimum(self.free.cpu_millis[rows], in_cpus)
         return least
 
+    def room_for_shares(self, want: Want, rows: Rows) -> Amounts:
+        """How many shares as large as this member's the devices have room for."""
+        fresh: Amounts = np.maximum(self.free.gpus[rows], 0) * (WHOLE // want.gpu_share)
+        if self.layout.pool.shares:
+            fresh += self.layout.pool.room_for_shares(self.free.state[rows], want.gpu_share)
+        return fresh
+
+    def gpu_millis(self, rows: Rows) -> Amounts:
+        """What is free of the devices, whole ones and what is left of shared ones."""
+        free: Amounts = 1000 * self.free.gpus[rows]
+        if self.layout.pool.shares:
+            free += self.layout.pool.left_millis[self.free.state[rows]]
+        return free
+
     def fits(self, want: Want, rows: Rows) -> Amounts:
         """How many members of this kind the free amounts allow for."""
         free = self.free
@@ -140,6 +155,8 @@ class Board:
             counts.append(free.gpus[rows] // want.gpus)
         for name, asked in want.asked.extended:
             counts.append(self.extended(name)[rows] // asked)
+        if want.gpu_share:
+            counts.append(self.room_for_shares(want, rows))
         for port in want.ports:
             counts.append((~self.port(port)[rows]).astype(np.int64))
         if not counts:
@@ -232,13 +249,24 @@ class Board:
         """One such member more on each of these nodes."""
         if want.cuts:
             state = self.free.state
-            state[rows] = self.layout.pool.after(state[rows], want)
+            before = state[rows]
+            state[rows] = self.layout.pool.after(before, want)
+            if want.gpu_share:
+                self._open_cards(rows, before)
         self._count(want, rows, 1)
 
     def put_out(self, want: Want, rows: Rows, before: Numbers, count: Numbers | int = 1) -> None:
         """The last `count` such members off each of these nodes, back to the state before them."""
+        now = self.free.state[rows]
         self.free.state[rows] = before
+        if want.gpu_share:
+            self._open_cards(rows, now)
         self._count(want, rows, -count)
+
+    def _open_cards(self, rows: Rows, before: Numbers) -> None:
+        """Devices that were free are shared now, or the other way round."""
+        whole = self.layout.pool.whole_gpus
+        self.free.gpus[rows] += whole[self.free.state[rows]] - whole[before]
 
     def _count(self, want: Want, rows: Rows, count: Numbers | int) -> None:
         free = self.free

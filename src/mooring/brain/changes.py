@@ -10,11 +10,12 @@ from mooring.brain.state import ClusterState
 from mooring.model.cluster import Snapshot, Toleration
 from mooring.model.member import Gang, Member, Pinning, Preset
 from mooring.model.plan import Plan
-from mooring.model.resources import Resources, counts, format_cpu, format_memory
+from mooring.model.resources import Resources, counts, format_cpu, format_gpus, format_memory
 
 #: Amounts are sought in these steps: fine enough to be advice, few enough to be quick.
 _CPU_STEP_MILLIS = 100
 _MEMORY_STEP_BYTES = 1 << 28
+_GPU_STEP_MILLIS = 50
 _MOST_NEW_NODES = 64
 
 
@@ -47,6 +48,7 @@ def _changes(gang: Gang, snapshot: Snapshot, fits_on: Fits) -> Iterator[str]:
         yield from _less_cpu(gang, role, fits)
         yield from _less_memory(gang, role, fits)
         yield from _fewer_gpus(gang, role, fits)
+        yield from _smaller_share(gang, role, fits)
         yield from _less_extended(gang, role, fits)
     if any(member.pinning is Pinning.EXCLUSIVE for member in gang.members):
         shared = _each(gang, lambda member: replace(member, pinning=Pinning.SHARED))
@@ -125,6 +127,18 @@ def _fewer_gpus(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator
     best = largest(1, asked - 1, lambda count: fits(ask(count)))
     if best is not None:
         yield f"roles.{role}.resources.gpu: {best} instead of {asked}"
+
+
+def _smaller_share(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
+    asked = max(m.resources.gpu_share_millis for m in gang.members if m.id.role == role)
+
+    def ask(steps: int) -> Gang:
+        return _of_role(gang, role, lambda r: replace(r, gpu_share_millis=steps * _GPU_STEP_MILLIS))
+
+    best = _largest(1, (asked - 1) // _GPU_STEP_MILLIS, lambda steps: fits(ask(steps)))
+    if best is not None:
+        instead = f"{format_gpus(best * _GPU_STEP_MILLIS)} instead of {format_gpus(asked)}"
+        yield f"roles.{role}.resources.gpu: {instead}"
 
 
 def _less_extended(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:

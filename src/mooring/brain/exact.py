@@ -103,8 +103,9 @@ def _kind(board: Board, index: int, sought: set[str]) -> Hashable:
 def _states(board: Board) -> tuple[Hashable, ...]:
     """Of each node, all that decides what else it can take."""
     free = board.free
-    # A kubelet looks at each CPU; otherwise it is enough how many are free.
-    exactly = free.state if board.layout.kubelets is not None else np.zeros_like(free.state)
+    # A kubelet looks at each CPU, and so do shares at each card; otherwise counts are enough.
+    by_state = board.layout.kubelets is not None or board.layout.pool.shares
+    exactly = free.state if by_state else np.zeros_like(free.state)
     columns = (
         exactly.tolist(),
         free.cpu_millis.tolist(),

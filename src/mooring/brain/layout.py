@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mooring.brain.pool import Numbers, Pool
 from mooring.brain.residents import Residents, on_node, settle
+from mooring.brain.shares import WHOLE
 from mooring.brain.want import Want
 from mooring.model.cluster import KubeletPolicy, Node, NodeUse, Snapshot, Taint
 from mooring.model.resources import Counts, Resources
@@ -195,7 +196,10 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
         hardware = pool.hardware(topology_id)
         cpus = hardware.all_cpus & ~hardware.cpu_mask(use.cpus)
         gpus = hardware.healthy_gpus & ~hardware.gpu_mask(use.gpus)
-        states.append(pool.state(topology_id, cpus, gpus))
+        left = hardware.left_of(use.gpu_shares)
+        for card, _ in left:
+            gpus &= ~(1 << card)
+        states.append(pool.state(topology_id, cpus, gpus, left))
         not_held.append(gpus.bit_count())
         for port in use.ports:
             ports.setdefault(port, set()).add(index)
@@ -204,7 +208,7 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
         for labels, there in use.residents:
             settle(residents, [(labels, index)] * there, 1)
     unused = _amounts(
-        [len(node.gpus) - use.resources.gpus for node, use in zip(layout.nodes, uses, strict=True)]
+        [_unused_gpus(node, use) for node, use in zip(layout.nodes, uses, strict=True)]
     )
     return Free(
         layout.cpu_millis - cpu_used,
@@ -228,27 +232,39 @@ def use_of(layout: Layout, free: Free, index: int) -> NodeUse:
     state = int(free.state[index])
     hardware = layout.pool.topology(state)
     cpus, gpus = layout.pool.masks(state)
+    left = layout.pool.left(state)
+    shared = sum(1 << card for card, _ in left)
     return NodeUse(
         Resources(
             node.cpu_millis - int(free.cpu_millis[index]),
             node.memory_bytes - int(free.memory_bytes[index]),
             len(node.gpus) - int(free.gpus[index]),
             extended=tuple(
-                (name, node.capacity.count(name) - int(left[index]))
-                for name, left in free.extended.items()
+                (name, node.capacity.count(name) - int(has[index]))
+                for name, has in free.extended.items()
             ),
+            gpu_share_millis=-sum(rest for _, rest in left),
         ),
         frozenset(hardware.cpu_ids(hardware.all_cpus & ~cpus)),
-        frozenset(hardware.gpu_ids(hardware.all_gpus & ~gpus)),
+        frozenset(hardware.gpu_ids(hardware.all_gpus & ~gpus & ~shared)),
         free.ports_of(index),
         int(free.sharers[index]),
         on_node(free.residents, index),
+        tuple((hardware.gpus[card].index, WHOLE - rest) for card, rest in left),
     )
 
 
 def _extended(nodes: list[dict[str, int]]) -> dict[str, Amounts]:
     names = sorted({name for has in nodes for name in has})
     return {name: _amounts([has.get(name, 0) for has in nodes]) for name in names}
+
+
+def _unused_gpus(node: Node, use: NodeUse) -> int:
+    """Devices that are neither held nor shared, by the amounts; a part of one counts as one."""
+    if not use.resources.gpu_share_millis and not use.gpu_shares:
+        return len(node.gpus) - use.resources.gpus
+    whole_millis = use.resources.gpu_millis - sum(millis for _, millis in use.gpu_shares)
+    return len(node.gpus) - len(use.gpu_shares) - max(0, -(-whole_millis // WHOLE))
 
 
 def _amounts(values: list[int]) -> Amounts:

@@ -63,6 +63,8 @@ def packable(gangs: Sequence[Gang], layout: Layout, profile: Profile) -> bool:
         return False
     return not any(
         recipe_for(gang, profile).required
+        # Which card has what left is not followed here.
+        or any(member.resources.gpu_share_millis for member in gang.members)
         or any(port for member in gang.members for port in member.ports.values())
         for gang in gangs
     )

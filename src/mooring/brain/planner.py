@@ -196,9 +196,11 @@ def _slot(member: Member, seat: Seat, board: Board) -> Slot:
     node = board.layout.nodes[seat.node].name
     own = pool.cut(seat.before, seat.after)
     if member.pinning is Pinning.EXCLUSIVE:
-        return Slot(node, own.cpus, own.cells, own.gpus, True)
+        return Slot(node, own.cpus, own.cells, own.gpus, True, own.gpu_share_millis)
     hardware = pool.topology(seat.before)
     cpus = hardware.all_cpus
     if member.pinning is Pinning.SHARED:
         cpus = pool.masks(board.free.state.item(seat.node))[0]
-    return Slot(node, hardware.cpu_ids(cpus), hardware.cell_ids(cpus), own.gpus)
+    cells = hardware.cell_ids(cpus)
+    share = own.gpu_share_millis
+    return Slot(node, hardware.cpu_ids(cpus), cells, own.gpus, gpu_share_millis=share)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.brain.kubelet import Admission, Container, Rejection, admit
+from mooring.brain.shares import Left, Share, between, given_back, room, taken
 from mooring.brain.topology import Topology
 from mooring.brain.want import Want
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node
@@ -35,6 +36,25 @@ class Cut(NamedTuple):
     cpus: tuple[int, ...]
     cells: tuple[int, ...]
     gpus: tuple[int, ...]
+    gpu_share_millis: int = 0
+
+
+class _State(NamedTuple):
+    """A kind of hardware, and what of it is free: CPUs and whole devices as masks, and what is
+    left of shared devices."""
+
+    topology: int
+    cpus: int
+    gpus: int
+    left: Left = ()
+
+
+class _Own(NamedTuple):
+    """What a member takes: masks of CPUs and whole devices, or a share of one."""
+
+    cpus: int
+    gpus: int
+    share: Share | None = None
 
 
 def _numbers(capacity: int) -> Numbers:
@@ -58,10 +78,16 @@ class Pool:
         self._kubelets: list[Node | None] = []
         self._topology_ids: dict[Hardware, int] = {}
         self._seen: dict[tuple[int, int, int], tuple[object, int]] = {}
-        self._states: list[tuple[int, int, int]] = []
-        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._states: list[_State] = []
+        self._numbers: dict[_State, int] = {}
+        #: Is any device shared in any state? As long as none is, nobody needs to ask.
+        self.shares = False
+        #: By state: whole devices, and of shared ones the sum and the largest of what is left.
+        self.whole_gpus: Numbers = _numbers(_FIRST_CAPACITY)
+        self.left_millis: Numbers = _numbers(_FIRST_CAPACITY)
+        self.largest_left: Numbers = _numbers(_FIRST_CAPACITY)
         self._cuts: dict[tuple[int, int], Cut] = {}
-        self._tables: dict[tuple[int, int], _Table] = {}
+        self._tables: dict[tuple[int, int, int], _Table] = {}
 
     def topology_id(self, node: Node) -> int:
         # Most clusters share the tuples between nodes; hashing hundreds of CPUs is the slow part.
@@ -87,11 +113,15 @@ class Pool:
 
     def masks(self, state: int) -> tuple[int, int]:
         """The free CPUs and devices."""
-        _, cpus, gpus = self._states[state]
-        return cpus, gpus
+        found = self._states[state]
+        return found.cpus, found.gpus
 
-    def state(self, topology_id: int, cpus: int, gpus: int) -> int:
-        key = (topology_id, cpus, gpus)
+    def left(self, state: int) -> Left:
+        """What is left of the devices that are shared."""
+        return self._states[state].left
+
+    def state(self, topology_id: int, cpus: int, gpus: int, left: Left = ()) -> int:
+        key = _State(topology_id, cpus, gpus, left)
         number = self._numbers.get(key)
         if number is None:
             number = len(self._states)
@@ -100,15 +130,35 @@ class Pool:
             self._numbers[key] = number
             self._states.append(key)
             self.free_cpus[number] = cpus.bit_count()
+            self.whole_gpus[number] = gpus.bit_count()
+            self.left_millis[number] = sum(rest for _, rest in left)
+            self.largest_left[number] = max((rest for _, rest in left), default=0)
+            self.shares = self.shares or bool(left)
         return number
 
-    def given_back(self, state: int, cpus: int, gpus: int) -> int:
-        topology_id, free_cpus, free_gpus = self._states[state]
-        return self.state(topology_id, free_cpus | cpus, free_gpus | gpus)
+    def given_back(self, state: int, cpus: int, gpus: int, share: Share | None = None) -> int:
+        topology_id, free_cpus, free_gpus, left = self._states[state]
+        if share is not None:
+            left, free = given_back(left, share)
+            gpus |= free << share.card
+        return self.state(topology_id, free_cpus | cpus, free_gpus | gpus, left)
 
-    def taken(self, state: int, cpus: int, gpus: int) -> int:
-        topology_id, free_cpus, free_gpus = self._states[state]
-        return self.state(topology_id, free_cpus & ~cpus, free_gpus & ~gpus)
+    def taken(self, state: int, cpus: int, gpus: int, share: Share | None = None) -> int:
+        topology_id, free_cpus, free_gpus, left = self._states[state]
+        if share is not None:
+            left = taken(left, share)
+            gpus |= 1 << share.card
+        return self.state(topology_id, free_cpus & ~cpus, free_gpus & ~gpus, left)
+
+    def undone(self, state: int, before: int, after: int) -> int:
+        """A state in which what was taken between two others is free again."""
+        return self.given_back(state, *self._difference(before, after))
+
+    def room_for_shares(self, states: Numbers, millis: int) -> Numbers:
+        """How many such shares the shared devices have room for."""
+        known, places = np.unique(states, return_inverse=True)
+        counts = [room(self._states[state].left, millis) for state in known.tolist()]
+        return np.array(counts, dtype=np.int32)[places]
 
     def after(self, states: Numbers, want: Want) -> Numbers:
         """The states after one such member more has been cut out of each; it must fit."""
@@ -133,8 +183,12 @@ class Pool:
             for state in np.unique(states[found == _UNKNOWN]).tolist():
                 own = self._cut(state, want)
                 hardware = self.topology(state)
-                table.cells[state] = REJECTED if own is None else hardware.cells_of(*own)
-                table.links[state] = 0 if own is None else _links(*hardware.links_of(own[1]))
+                if own is None:
+                    table.cells[state], table.links[state] = REJECTED, 0
+                    continue
+                devices = 1 << own.share.card if own.share is not None else own.gpus
+                table.cells[state] = hardware.cells_of(own.cpus, devices)
+                table.links[state] = _links(*hardware.links_of(devices))
             found = table.cells[states]
         return found
 
@@ -147,19 +201,25 @@ class Pool:
 
     def admission(self, state: int, want: Want) -> Admission | Rejection | None:
         """The kubelet's answer, on a node that has one."""
-        topology_id, cpus, gpus = self._states[state]
+        topology_id, cpus, gpus, left = self._states[state]
         node = self._kubelets[topology_id]
         if node is None or node.kubelet is None:
             return None
         hardware = self._topologies[topology_id]
-        container = Container(want.cpu_millis, want.whole_cpus, want.gpus, want.exclusive)
-        return admit(
-            node,
-            frozenset(hardware.cpu_ids(cpus)),
-            frozenset(hardware.gpu_ids(gpus)),
-            (container,),
-            node.kubelet,
-        )
+        free = frozenset(hardware.cpu_ids(cpus))
+        if not want.gpu_share:
+            container = Container(want.cpu_millis, want.whole_cpus, want.gpus, want.exclusive)
+            devices = frozenset(hardware.gpu_ids(gpus))
+            return admit(node, free, devices, (container,), node.kubelet)
+        # To the kubelet a share is one device; which card it is of, the device plugin says.
+        container = Container(want.cpu_millis, want.whole_cpus, 1, want.exclusive)
+        answer: Admission | Rejection | None = None
+        for card in hardware.cards_for(cpus, gpus, left, want.whole_cpus, want.gpu_share):
+            device = frozenset({hardware.gpus[card].index})
+            answer = admit(node, free, device, (container,), node.kubelet)
+            if isinstance(answer, Admission):
+                break
+        return answer or admit(node, free, frozenset(), (container,), node.kubelet)
 
     def successor(self, state: int, want: Want) -> int:
         """`after` for one state."""
@@ -170,30 +230,47 @@ class Pool:
         """What was taken between two states of one node."""
         found = self._cuts.get((before, after))
         if found is None:
-            topology_id, cpus, gpus = self._states[before]
-            _, left_cpus, left_gpus = self._states[after]
-            hardware = self._topologies[topology_id]
-            own = cpus & ~left_cpus
+            hardware = self.topology(before)
+            cpus, gpus, share = self._difference(before, after)
+            devices = 1 << share.card if share is not None else gpus
             found = Cut(
-                hardware.cpu_ids(own), hardware.cell_ids(own), hardware.gpu_ids(gpus & ~left_gpus)
+                hardware.cpu_ids(cpus),
+                hardware.cell_ids(cpus),
+                hardware.gpu_ids(devices),
+                share.millis if share is not None else 0,
             )
             if len(self._cuts) >= _MOST_CUTS:
                 self._cuts.clear()
             self._cuts[before, after] = found
         return found
 
-    def _cut(self, state: int, want: Want) -> tuple[int, int] | None:
-        topology_id, cpus, gpus = self._states[state]
+    def _difference(self, before: int, after: int) -> _Own:
+        one, two = self._states[before], self._states[after]
+        share = between(one.left, two.left)
+        gpus = one.gpus & ~two.gpus
+        if share is not None:
+            gpus &= ~(1 << share.card)
+        return _Own(one.cpus & ~two.cpus, gpus, share)
+
+    def _cut(self, state: int, want: Want) -> _Own | None:
+        topology_id, cpus, gpus, left = self._states[state]
         hardware = self._topologies[topology_id]
+        share = want.gpu_share
         if self._kubelets[topology_id] is None:
-            return hardware.cut(cpus, gpus, want.whole_cpus, want.gpus)
+            if not share:
+                return _Own(*hardware.cut(cpus, gpus, want.whole_cpus, want.gpus))
+            own, part = hardware.cut_share(cpus, gpus, left, want.whole_cpus, share)
+            return _Own(own, 0, part)
         answer = self.admission(state, want)
         if not isinstance(answer, Admission):
             return None
-        return hardware.cpu_mask(answer.cpus[0]), hardware.gpu_mask(answer.gpus[0])
+        own, devices = hardware.cpu_mask(answer.cpus[0]), hardware.gpu_mask(answer.gpus[0])
+        if not share:
+            return _Own(own, devices)
+        return _Own(own, 0, Share(devices.bit_length() - 1, share))
 
     def _table(self, want: Want) -> _Table:
-        key = (want.whole_cpus, want.gpus)
+        key = (want.whole_cpus, want.gpus, want.gpu_share)
         table = self._tables.get(key)
         if table is None:
             capacity = len(self.free_cpus)
@@ -203,6 +280,9 @@ class Pool:
     def _grow(self) -> None:
         more = len(self.free_cpus)
         self.free_cpus = np.concatenate([self.free_cpus, _numbers(more)])
+        self.whole_gpus = np.concatenate([self.whole_gpus, _numbers(more)])
+        self.left_millis = np.concatenate([self.left_millis, _numbers(more)])
+        self.largest_left = np.concatenate([self.largest_left, _numbers(more)])
         for table in self._tables.values():
             table.after = np.concatenate([table.after, _numbers(more)])
             table.cells = np.concatenate([table.cells, _numbers(more)])

@@ -104,6 +104,8 @@ def _scores(gang: Gang, preferred: tuple[Rule, ...]) -> tuple[tuple[str, float],
     scores += (("taints", 100.0),)
     if any(member.resources.gpus > 1 for member in gang.members):
         scores += (("links", 40.0),)
+    if any(member.resources.gpu_share_millis for member in gang.members):
+        scores += (("shares", 150.0),)
     if any(member.wish.preferred for member in gang.members):
         scores += (("affinity", 50.0),)
     relations = {rule.relation for rule in preferred}

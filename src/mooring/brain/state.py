@@ -14,10 +14,12 @@ import numpy as np
 
 from mooring.brain import packing
 from mooring.brain.board import Board
+from mooring.brain.fragments import Fragments, fragments_of
 from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
 from mooring.brain.planner import decide, seated
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.residents import settle
+from mooring.brain.shares import WHOLE, Share
 from mooring.brain.verdicts import replay
 from mooring.brain.want import Want, kinds_of
 from mooring.model.cluster import Node, NodeUse, Snapshot
@@ -146,6 +148,7 @@ class ClusterState:
             max(0, int(free.memory_bytes[index])),
             max(0, int(free.gpus[index])),
             extended=tuple((name, max(0, int(has[index]))) for name, has in free.extended.items()),
+            gpu_share_millis=self._layout.pool.left_millis.item(free.state.item(index)),
         )
 
     def use(self, node: str) -> NodeUse:
@@ -171,6 +174,21 @@ class ClusterState:
             layout.gpus - free.gpus,
             layout.gpus,
         )
+
+    def fragments(self) -> Fragments:
+        """How much of what is free is stranded."""
+        layout, free = self._layout, self._free
+        found = fragments_of(layout.nodes)
+        cards = bool(layout.gpus.any())
+        for index in range(len(layout)):
+            if cards:
+                left = layout.pool.left_millis.item(free.state.item(index))
+                whole = WHOLE * max(0, free.gpus.item(index))
+                found.change(index, whole, whole + left)
+            else:
+                millis = max(0, free.cpu_millis.item(index))
+                found.change(index, millis, millis)
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -206,7 +224,7 @@ class ClusterState:
         free, pool = self._free, self._layout.pool
         state = int(free.state[index])
         cpus, gpus = pool.masks(state)
-        own_cpus, own_gpus = self._own(slot, state)
+        own_cpus, own_gpus, share = self._own(slot, state)
         held = own_cpus.bit_count()
         left = cpus.bit_count() - held
         shared = int(free.shared_millis[index]) + (0 if want.exclusive else want.cpu_millis)
@@ -219,6 +237,8 @@ class ClusterState:
             and (not want.cpu_millis or want.cpu_millis <= free.cpu_millis[index])
             and (not want.memory_bytes or want.memory_bytes <= free.memory_bytes[index])
             and (not want.gpus or want.gpus <= free.gpus[index])
+            and want.gpu_share == (share.millis if share is not None else 0)
+            and (share is None or self._has_share(index, share))
             and left >= max(-(-shared // 1000), 1 if sharers else 0)
             and not any(index in free.ports.get(port, ()) for port in want.ports)
             and all(
@@ -227,16 +247,27 @@ class ClusterState:
             )
         )
 
-    def _own(self, slot: Slot, state: int) -> tuple[int, int]:
+    def _has_share(self, index: int, share: Share) -> bool:
+        state = self._free.state.item(index)
+        left = dict(self._layout.pool.left(state))
+        if share.card in left:
+            return left[share.card] >= share.millis
+        whole = self._layout.pool.masks(state)[1]
+        return bool(whole >> share.card & 1) and self._free.gpus.item(index) > 0
+
+    def _own(self, slot: Slot, state: int) -> tuple[int, int, Share | None]:
         hardware = self._layout.pool.topology(state)
         cpus = hardware.cpu_mask(slot.cpus) if slot.exclusive else 0
-        return cpus, hardware.gpu_mask(slot.gpus)
+        gpus = hardware.gpu_mask(slot.gpus)
+        if not slot.gpu_share_millis:
+            return cpus, gpus, None
+        return cpus, 0, Share(gpus.bit_length() - 1, slot.gpu_share_millis)
 
     def _take(self, want: Want, slot: Slot) -> None:
         index = self._layout.index[slot.node]
         state = int(self._free.state[index])
         if want.cuts:
-            self._free.state[index] = self._layout.pool.taken(state, *self._own(slot, state))
+            self._changed(index, self._layout.pool.taken(state, *self._own(slot, state)), want)
         self._count(want, index, 1)
         for port in want.ports:
             self._free.ports.setdefault(port, set()).add(index)
@@ -245,10 +276,17 @@ class ClusterState:
         index = self._layout.index[slot.node]
         state = int(self._free.state[index])
         if want.cuts:
-            self._free.state[index] = self._layout.pool.given_back(state, *self._own(slot, state))
+            own = self._own(slot, state)
+            self._changed(index, self._layout.pool.given_back(state, *own), want)
         self._count(want, index, -1)
         for port in want.ports:
             self._free.ports[port].discard(index)
+
+    def _changed(self, index: int, state: int, want: Want) -> None:
+        free, whole = self._free, self._layout.pool.whole_gpus
+        if want.gpu_share:
+            free.gpus[index] += whole[state] - whole[free.state[index]]
+        free.state[index] = state
 
     def _count(self, want: Want, index: int, sign: int) -> None:
         free = self._free

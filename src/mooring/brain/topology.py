@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from mooring.brain import gpus as devices
 from mooring.brain.cpus import core_of
+from mooring.brain.shares import WHOLE, Left, Share
 from mooring.model.cluster import Cpu, Gpu
 
 Key = TypeVar("Key")
@@ -84,6 +85,16 @@ class Topology:
     def gpu_ids(self, mask: int) -> tuple[int, ...]:
         return tuple(gpu.index for i, gpu in enumerate(self.gpus) if mask >> i & 1)
 
+    def left_of(self, held: tuple[tuple[int, int], ...]) -> Left:
+        """What is left of shared devices, of which this much is held; unhealthy ones have none."""
+        found = []
+        for index, millis in held:
+            bit = self.gpu_bit.get(index, 0)
+            if bit:
+                rest = max(0, WHOLE - millis) if bit & self.healthy_gpus else 0
+                found.append((bit.bit_length() - 1, rest))
+        return tuple(sorted(found))
+
     def cell_ids(self, mask: int) -> tuple[int, ...]:
         """The cells of these CPUs."""
         found = self._cell_ids.get(mask)
@@ -109,6 +120,31 @@ class Topology:
             return 0, own
         near = {key for key, mask in self._gpu_cells if mask & own}
         return self._choose_cpus(cpus, whole_cpus, near), own
+
+    def cut_share(
+        self, cpus: int, gpus: int, left: Left, whole_cpus: int, millis: int
+    ) -> tuple[int, Share]:
+        """The same for a share of one device: of a shared one if any has room."""
+        card = self.cards_for(cpus, gpus, left, whole_cpus, millis)[0]
+        if not whole_cpus:
+            return 0, Share(card, millis)
+        near = {self.gpus[card].cell}
+        return self._choose_cpus(cpus, whole_cpus, near), Share(card, millis)
+
+    def cards_for(
+        self, cpus: int, gpus: int, left: Left, whole_cpus: int, millis: int
+    ) -> list[int]:
+        """The devices that could take such a share, the best first."""
+        far = {cell.key for cell in self._cells if (cell.mask & cpus).bit_count() < whole_cpus}
+        shared = sorted(
+            (self.gpus[card].cell in far, rest, card) for card, rest in left if rest >= millis
+        )
+        found = [card for _, _, card in shared]
+        if gpus:
+            first = self._choose_gpus(cpus, gpus, whole_cpus, 1).bit_length() - 1
+            found.append(first)
+            found += [i for i in range(len(self.gpus)) if gpus >> i & 1 and i != first]
+        return found
 
     def _choose_gpus(self, cpus: int, gpus: int, whole_cpus: int, count: int) -> int:
         # Beyond what the member asks for, it does not matter how many CPUs a cell has free.

@@ -108,12 +108,12 @@ def _size(board: Board, want: Want) -> float:
     amounts = (
         (want.cpu_millis, layout.cpu_millis),
         (want.memory_bytes, layout.memory_bytes),
-        (want.gpus, layout.gpus),
         *(
             (asked, layout.extended[name])
             for name, asked in want.asked.extended
             if name in layout.extended
         ),
+        (want.asked.gpu_millis, 1000 * layout.gpus),
     )
     return max(_part(asked, int(has.max(initial=0))) for asked, has in amounts)
 
@@ -209,12 +209,13 @@ def cannot_fit(board: Board, kinds: Kinds) -> bool:
     return (
         sum(want.cpu_millis * size for want, size in groups) > _total(free.cpu_millis)
         or sum(want.memory_bytes * size for want, size in groups) > _total(free.memory_bytes)
-        or sum(want.gpus * size for want, size in groups) > _total(free.gpus)
         or any(
             sum(want.asked.count(name) * size for want, size in groups)
             > _total(board.extended(name))
             for name in {name for want, _ in groups for name, _ in want.asked.extended}
         )
+        or sum(want.asked.gpu_millis * size for want, size in groups)
+        > _total(board.gpu_millis(ALL))
     )
 
 
@@ -225,7 +226,7 @@ def fewest_nodes(board: Board, kinds: Kinds) -> int:
     needs = (
         (sum(want.cpu_millis * size for want, size in groups), free.cpu_millis),
         (sum(want.memory_bytes * size for want, size in groups), free.memory_bytes),
-        (sum(want.gpus * size for want, size in groups), free.gpus),
+        (sum(want.asked.gpu_millis * size for want, size in groups), board.gpu_millis(ALL)),
         *((size, _holds(board, [(want, size)])) for want, size in groups),
     )
     return max(_largest_first(needed, has) for needed, has in needs)

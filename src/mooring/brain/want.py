@@ -41,9 +41,14 @@ class Want:
         return self.asked.gpus
 
     @property
+    def gpu_share(self) -> int:
+        """Thousandths of one device, beside which others may hold shares of it."""
+        return self.asked.gpu_share_millis
+
+    @property
     def cuts(self) -> bool:
         """Does it take CPUs or devices for itself, so that which ones matters?"""
-        return self.whole_cpus > 0 or self.asked.gpus > 0
+        return self.whole_cpus > 0 or self.asked.gpus > 0 or self.asked.gpu_share_millis > 0
 
 
 def want_of(member: Member) -> Want:

@@ -133,12 +133,15 @@ def _show(
     from mooring.record.plan_file import plan_document
 
     plans = [plan for _, plan in pairs]
+    stranded = stranded_gpus(snapshot, pairs)
     if map_file is not None and map_file != ON_TERMINAL:
         write_map(Path(map_file), snapshot, plans)
     if output == "json":
-        documents: list[JsonValue] = [plan_document(gang, plan) for gang, plan in pairs]
-        whole = {**document, "plans": documents} if document else documents[0]
-        click.echo(json.dumps(whole, indent=1))
+        documents = [plan_document(gang, plan) for gang, plan in pairs]
+        if not document:
+            documents[0]["stranded_gpus"] = stranded
+        told: JsonValue = {**document, "stranded_gpus": stranded, "plans": [*documents]}
+        click.echo(json.dumps(told if document else documents[0], indent=1))
         return
     from mooring.cli.console import console as make_console
     from mooring.cli.plan_table import plan_table
@@ -150,6 +153,11 @@ def _show(
         if story:
             console.print()
         console.print(plan_table(gang, plan))
+    if stranded:
+        sizes = ", ".join(f"{size}: {part:.0%}" for size, part in stranded.items())
+        said = f"free GPUs that a request for so many on one node cannot use: {sizes}"
+        console.print()
+        console.print(said, soft_wrap=True, markup=False)
     if map_file == ON_TERMINAL:
         print_map(snapshot, plans)
 
@@ -168,6 +176,20 @@ def _show_waiting(job: str, member: str, verdicts: Sequence[NodeVerdict]) -> Non
     for reason, nodes in by_reason.items():
         names = ", ".join(nodes) if len(nodes) <= _MOST_NAMED else f"{len(nodes)} nodes"
         click.echo(f"  {names}: {reason}")
+
+
+def stranded_gpus(snapshot: Snapshot, pairs: Sequence[tuple[Gang, Plan]]) -> dict[str, JsonValue]:
+    """Size of a request -> the part of the free GPUs that it cannot use, once the plans hold."""
+    from mooring.brain import ClusterState
+    from mooring.brain.fragments import SIZES
+
+    if not any(node.gpus for node in snapshot.nodes):
+        return {}
+    state = ClusterState(snapshot)
+    for gang, plan in pairs:
+        state.assume(gang, plan)
+    found = zip(SIZES, state.fragments().stranded(), strict=True)
+    return {str(size): round(part, 4) for size, part in found if part is not None}
 
 
 def _show_refusal(refusal: Refusal, output: str) -> None:

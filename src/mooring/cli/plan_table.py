@@ -30,7 +30,7 @@ def plan_table(gang: Gang, plan: Plan) -> RenderableType:
             slot.node,
             format_cpus(slot.cpus) + ("*" if slot.exclusive else ""),
             format_cpus(slot.cells) or "–",
-            format_cpus(slot.gpus) or "–",
+            slot.gpus_said or "–",
             *([_losers(placement)] if told else []),
         )
     for member in plan.waiting:

@@ -71,7 +71,7 @@ def _traffic(job: TrainingJob, strategy: Strategy) -> Traffic | None:
 
 
 def _default_preset(members: list[Member]) -> Preset:
-    return Preset.PACK if any(member.resources.gpus for member in members) else Preset.SPREAD
+    return Preset.PACK if any(member.resources.gpu_millis for member in members) else Preset.SPREAD
 
 
 def _facts(framework: Framework, strategy: Strategy, role: str) -> RoleFacts:

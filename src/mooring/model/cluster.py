@@ -149,6 +149,7 @@ class NodeUse:
     """What is already held on a node. `cpus` are exclusively held, never shared ones.
 
     `sharers` counts the members that share the other CPUs, also those that asked for none.
+    `gpus` are held whole; of `gpu_shares` (device, thousandths held) something may be left.
     """
 
     resources: Resources = Resources()
@@ -158,6 +159,7 @@ class NodeUse:
     sharers: int = 0
     residents: tuple[tuple[Labels, int], ...] = ()
     """How many members with which labels are there; those without labels are left out."""
+    gpu_shares: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mooring.model.cluster import NodeUse, format_cpus
 from mooring.model.member import MemberId
+from mooring.model.resources import Resources, format_gpus
 
 
 @dataclass(frozen=True)
 class Slot:
     """The CPUs, cells and devices on one node that one member holds.
 
-    `cpus` are the CPUs it may run on (all of them its own if `exclusive`).
+    `cpus` are the CPUs it may run on (all of them its own if `exclusive`). With a share of a card,
+    `gpus` is that card and `gpu_share_millis` how much of it; 0 means whole cards.
     """
 
     node: str
@@ -19,6 +22,32 @@ class Slot:
     cells: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     exclusive: bool = False
+    gpu_share_millis: int = 0
+
+    @property
+    def gpus_said(self) -> str:
+        """`0-3`, or `2 (0.25)` for a quarter of card 2."""
+        share = f" ({format_gpus(self.gpu_share_millis)})" if self.gpu_share_millis else ""
+        return format_cpus(self.gpus) + share
+
+
+def use_with(
+    use: NodeUse, slot: Slot, resources: Resources, ports: frozenset[int] = frozenset()
+) -> NodeUse:
+    """The use of a node once a member with these resources holds this slot there, too."""
+    shares = dict(use.gpu_shares)
+    if slot.gpu_share_millis:
+        for card in slot.gpus:
+            shares[card] = shares.get(card, 0) + slot.gpu_share_millis
+    return NodeUse(
+        use.resources + resources,
+        use.cpus | set(slot.cpus) if slot.exclusive else use.cpus,
+        use.gpus if slot.gpu_share_millis else use.gpus | set(slot.gpus),
+        use.ports | ports,
+        use.sharers + (not slot.exclusive),
+        use.residents,
+        tuple(sorted(shares.items())),
+    )
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,11 @@ def format_memory(memory_bytes: int) -> str:
     return str(memory_bytes)
 
 
+def format_gpus(gpu_millis: int) -> str:
+    """`2000` -> `2`, `250` -> `0.25`."""
+    return f"{Decimal(gpu_millis) / 1000:f}" if gpu_millis % 1000 else str(gpu_millis // 1000)
+
+
 #: Names with whole numbers, in the order of the names.
 Counts = tuple[tuple[str, int], ...]
 
@@ -89,21 +94,34 @@ def _combined(some: Counts, others: Counts, sign: int) -> Counts:
 
 @dataclass(frozen=True)
 class Resources:
-    """What one member asks for, or what a node has: exact integers, never negative."""
+    """What one member asks for, or what a node has: exact integers, never negative.
+
+    `gpu_share_millis` is what is beyond whole GPUs: a member asks for whole ones or for a share of
+    one, a sum may be both. 1000 of it are a GPU.
+    """
 
     cpu_millis: int = 0
     memory_bytes: int = 0
     gpus: int = 0
+    gpu_share_millis: int = field(default=0, kw_only=True)
     extended: Counts = field(default=(), kw_only=True)
     """Other resources that are counted whole (`example.com/fpga`), by name, none of them 0."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.gpu_share_millis < 1000:
+            whole, rest = divmod(self.gpu_millis, 1000)
+            object.__setattr__(self, "gpus", whole)
+            object.__setattr__(self, "gpu_share_millis", rest)
         if self.extended:
             object.__setattr__(self, "extended", counts(self.extended))
         if min(self.cpu_millis, self.memory_bytes, self.gpus) < 0 or any(
             count < 0 for _, count in self.extended
         ):
             raise ValueError(f"resources cannot be negative: {self}")
+
+    @property
+    def gpu_millis(self) -> int:
+        return 1000 * self.gpus + self.gpu_share_millis
 
     def count(self, name: str) -> int:
         """How many of an extended resource."""
@@ -115,6 +133,7 @@ class Resources:
             self.memory_bytes + other.memory_bytes,
             self.gpus + other.gpus,
             extended=_combined(self.extended, other.extended, 1),
+            gpu_share_millis=self.gpu_share_millis + other.gpu_share_millis,
         )
 
     def __sub__(self, other: Resources) -> Resources:
@@ -123,14 +142,15 @@ class Resources:
             self.memory_bytes - other.memory_bytes,
             self.gpus - other.gpus,
             extended=_combined(self.extended, other.extended, -1),
+            gpu_share_millis=self.gpu_share_millis - other.gpu_share_millis,
         )
 
     def fits_in(self, room: Resources) -> bool:
         return (
             self.cpu_millis <= room.cpu_millis
             and self.memory_bytes <= room.memory_bytes
-            and self.gpus <= room.gpus
             and all(count <= room.count(name) for name, count in self.extended)
+            and self.gpu_millis <= room.gpu_millis
         )
 
     def __str__(self) -> str:
@@ -139,7 +159,7 @@ class Resources:
             parts.append(f"{format_cpu(self.cpu_millis)} cpu")
         if self.memory_bytes:
             parts.append(format_memory(self.memory_bytes))
-        if self.gpus:
-            parts.append(f"{self.gpus} gpu")
+        if self.gpu_millis:
+            parts.append(f"{format_gpus(self.gpu_millis)} gpu")
         parts += [f"{count} {name}" for name, count in self.extended]
         return ", ".join(parts) or "nothing"

@@ -41,6 +41,7 @@ def plan_document(gang: Gang, plan: Plan) -> dict[str, JsonValue]:
                 "exclusive": slot.exclusive,
                 "cells": list(slot.cells),
                 "gpus": list(slot.gpus),
+                "gpu_share_millis": slot.gpu_share_millis,
                 "resources": dict(asdict(resources[placement.member])),
                 "nodes": [
                     {
@@ -80,6 +81,7 @@ def read_holdings(path: Path) -> list[Holding]:
                     tuple(entry["cells"]),
                     tuple(entry["gpus"]),
                     entry["exclusive"],
+                    entry.get("gpu_share_millis", 0),
                 ),
             )
             for entry in members

@@ -16,9 +16,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from mooring.model.cluster import Cpu, Gpu, Node, Snapshot, format_cpus
+from mooring.model.cluster import Cpu, Gpu, Node, NodeUse, Snapshot, format_cpus
 from mooring.model.plan import Plan
-from mooring.model.resources import format_memory
+from mooring.model.resources import format_gpus, format_memory
 
 FREE, RESERVED, TAKEN, BROKEN = "·", "R", "x", "!"
 MEANING = {
@@ -45,21 +45,24 @@ class Holder:
     cpus: tuple[int, ...]
     gpus: tuple[int, ...]
     exclusive: bool
+    gpu_share_millis: int = 0
 
 
 @dataclass(frozen=True)
 class NodeMap:
-    """`cpu_marks` and `gpu_marks` say a letter or a mark for each CPU and device."""
+    """`cpu_marks` says a letter or a mark for each CPU, `gpu_parts` for each device who holds how
+    many thousandths of it, what is free last."""
 
     node: Node
     holders: tuple[Holder, ...]
     cpu_marks: Mapping[int, str]
-    gpu_marks: Mapping[int, str]
+    gpu_parts: Mapping[int, tuple[tuple[str, int], ...]]
 
     @property
     def marks(self) -> tuple[str, ...]:
         """The marks that appear and are not letters of holders."""
-        used = {*self.cpu_marks.values(), *self.gpu_marks.values()}
+        used = {mark for parts in self.gpu_parts.values() for mark, _ in parts}
+        used.update(self.cpu_marks.values())
         return tuple(mark for mark in MEANING if mark in used)
 
     @property
@@ -94,6 +97,7 @@ def node_maps(snapshot: Snapshot, plans: Sequence[Plan]) -> tuple[NodeMap, ...]:
                     slot.cpus,
                     slot.gpus,
                     slot.exclusive,
+                    slot.gpu_share_millis,
                 )
             )
     return tuple(
@@ -108,13 +112,27 @@ def _map_of(node: Node, snapshot: Snapshot, holders: tuple[Holder, ...]) -> Node
     reserved = node.kubelet.reserved_cpus if node.kubelet is not None else frozenset()
     cpu_marks = {cpu.id: RESERVED if cpu.id in reserved else FREE for cpu in node.cpus}
     cpu_marks.update((cpu, TAKEN) for cpu in use.cpus if cpu in cpu_marks)
-    gpu_marks = {gpu.index: FREE if gpu.healthy else BROKEN for gpu in node.gpus}
-    gpu_marks.update((gpu, TAKEN) for gpu in use.gpus if gpu in gpu_marks)
     for holder in holders:
         if holder.exclusive:
             cpu_marks.update((cpu, holder.letter) for cpu in holder.cpus)
-        gpu_marks.update((gpu, holder.letter) for gpu in holder.gpus)
-    return NodeMap(node, holders, cpu_marks, gpu_marks)
+    parts = {gpu.index: _parts_of(gpu, use, holders) for gpu in node.gpus}
+    return NodeMap(node, holders, cpu_marks, parts)
+
+
+def _parts_of(gpu: Gpu, use: NodeUse, holders: Sequence[Holder]) -> tuple[tuple[str, int], ...]:
+    if not gpu.healthy:
+        return ((BROKEN, 1000),)
+    if gpu.index in use.gpus:
+        return ((TAKEN, 1000),)
+    taken = dict(use.gpu_shares).get(gpu.index, 0)
+    parts = [(TAKEN, taken)] if taken else []
+    parts += [
+        (holder.letter, holder.gpu_share_millis or 1000)
+        for holder in holders
+        if gpu.index in holder.gpus
+    ]
+    free = 1000 - sum(millis for _, millis in parts)
+    return (*parts, (FREE, free)) if free > 0 else tuple(parts)
 
 
 def cells_of(node: Node) -> tuple[CellMap, ...]:
@@ -152,6 +170,8 @@ def holding(holder: Holder) -> str:
     """`CPUs 0-3,8-11, GPU 1`, or what it shares."""
     cpus = format_cpus(holder.cpus)
     said = f"CPUs {cpus}" if holder.exclusive else f"shares CPUs {cpus}"
+    if holder.gpu_share_millis:
+        return f"{said}, {format_gpus(holder.gpu_share_millis)} of GPU {holder.gpus[0]}"
     return f"{said}, GPUs {format_cpus(holder.gpus)}" if holder.gpus else said
 
 
@@ -219,8 +239,8 @@ def _cores(cell: CellMap, node_map: NodeMap, styles: Mapping[str, str]) -> Text:
 def _gpus(cell: CellMap, node_map: NodeMap, styles: Mapping[str, str]) -> Text:
     text = Text()
     for gpu in cell.gpus:
-        mark = node_map.gpu_marks[gpu.index]
         text.append(f"{gpu.index}:", "dim")
-        text.append(mark, styles.get(mark, "dim"))
+        for mark, _ in node_map.gpu_parts[gpu.index]:
+            text.append(mark, styles.get(mark, "dim"))
         text.append(" ")
     return text

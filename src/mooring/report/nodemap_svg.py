@@ -139,9 +139,14 @@ def _cell(cell: CellMap, node_map: NodeMap, colours: dict[str, str]) -> _Drawing
     for gpu in cell.gpus:
         if x + _GPU_WIDTH > max(inside.width, 200):
             x, y = float(_PAD), y + _THREAD + _GAP + 2
-        mark = node_map.gpu_marks[gpu.index]
-        inside.box(x, y, _GPU_WIDTH, _THREAD + 2, "gpu", colours.get(mark, ""))
-        inside.text(x + _GPU_WIDTH / 2, y + 12, f"GPU {gpu.index} {mark}", "mark")
+        parts = node_map.gpu_parts[gpu.index]
+        left = x
+        for mark, millis in parts:
+            width = _GPU_WIDTH * millis / 1000
+            inside.box(left, y, width, _THREAD + 2, "gpu", colours.get(mark, ""))
+            left += width
+        letters = "".join(mark for mark, _ in parts)
+        inside.text(x + _GPU_WIDTH / 2, y + 12, f"GPU {gpu.index} {letters}", "mark")
         inside.width = max(inside.width, x + _GPU_WIDTH)
         inside.height = max(inside.height, y + _THREAD + 2)
         x += _GPU_WIDTH + _GAP

@@ -9,7 +9,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from mooring.brain.fragments import fragments_of
 from mooring.model.cluster import Node
 from mooring.model.member import Pinning
 from mooring.model.plan import Plan
@@ -124,7 +126,17 @@ class Figures:
 
 
 def _amounts(resources: Resources) -> tuple[int, int, int]:
-    return (resources.cpu_millis, resources.memory_bytes, resources.gpus)
+    return (resources.cpu_millis, resources.memory_bytes, resources.gpu_millis)
+
+
+class _Take(NamedTuple):
+    """What one member holds; `card` is the one that it has a share of."""
+
+    node: int
+    cpu_millis: int
+    memory_bytes: int
+    gpu_millis: int
+    card: int | None
 
 
 class Meter:
@@ -134,13 +146,12 @@ class Meter:
         self._index = {node.name: index for index, node in enumerate(nodes)}
         self._cpu = [node.cpu_millis for node in nodes]
         self._memory = [node.memory_bytes for node in nodes]
-        self._gpu = [len(node.gpus) for node in nodes]
-        self.total = Resources(sum(self._cpu), sum(self._memory), sum(self._gpu))
-        #: Fragments are counted in what gangs compete for: GPUs where there are any.
-        self._scarce = self._gpu if self.total.gpus else self._cpu
-        self._whole = list(self._scarce)
-        self._free = sum(self._whole)
-        self._fragments = 0
+        self._gpu = [1000 * sum(gpu.healthy for gpu in node.gpus) for node in nodes]
+        self.total = Resources(sum(self._cpu), sum(self._memory), gpu_share_millis=sum(self._gpu))
+        self._fragments = fragments_of(nodes)
+        #: Thousandths of each node that are whole free cards, and what is held of shared cards.
+        self._whole = list(self._gpu)
+        self._shared: dict[tuple[int, int], int] = {}
         self._used = [0, 0, 0]
         self._pools = {pool.name: pool for pool in pools}
         amounts = [pool.guaranteed for pool in pools]
@@ -149,7 +160,7 @@ class Meter:
         self._divided = [any(kinds) for kinds in zip(*map(_amounts, amounts), strict=True)]
         self._pool_used = {pool.name: [0, 0, 0] for pool in pools}
         self._pool_held = dict.fromkeys(self._pools, 0.0)
-        self._takes: dict[str, tuple[str, list[tuple[int, int, int, int]]]] = {}
+        self._takes: dict[str, tuple[str, list[_Take]]] = {}
         self.waiting = 0
         self._began_s = self._now_s = 0.0
         self._sums = [0.0] * 5
@@ -171,8 +182,8 @@ class Meter:
         rates = (
             cpu / total.cpu_millis if total.cpu_millis else 0.0,
             memory / total.memory_bytes if total.memory_bytes else 0.0,
-            gpu / total.gpus if total.gpus else 0.0,
-            self._fragments / self._free if self._free else 0.0,
+            gpu / total.gpu_millis if total.gpus else 0.0,
+            self._fragments.mean,
             float(self.waiting),
         )
         span_s = now_s - self._now_s
@@ -196,7 +207,7 @@ class Meter:
         self._now_s = now_s
 
     def _dominant(self, used: Sequence[int]) -> float:
-        has = (self.total.cpu_millis, self.total.memory_bytes, self.total.gpus)
+        has = _amounts(self.total)
         return max(part / whole for part, whole in zip(used, has, strict=True) if whole)
 
     def _close_bucket(self) -> None:
@@ -231,9 +242,11 @@ class Meter:
             if job.pinning is Pinning.EXCLUSIVE:
                 millis = 1000 * max(1, -(-millis // 1000))
             node = self._index[placement.slot.node]
-            takes.append((node, millis, ask.memory_bytes, ask.gpus))
-        for node, millis, memory, gpus in takes:
-            self._change(node, millis, memory, gpus)
+            card = placement.slot.gpus[0] if ask.gpu_share_millis else None
+            takes.append(_Take(node, millis, ask.memory_bytes, ask.gpu_millis, card))
+        for take in takes:
+            self._change(take, 1)
+            node = take.node
             if min(self._cpu[node], self._memory[node], self._gpu[node]) < 0:
                 raise BrokenPromise(f"{job.name} was given more than node {node} has")
         self._takes[job.name] = (job.pool, takes)
@@ -242,25 +255,36 @@ class Meter:
 
     def released(self, name: str) -> None:
         pool, takes = self._takes.pop(name)
-        for node, millis, memory, gpus in takes:
-            self._change(node, -millis, -memory, -gpus)
+        for take in takes:
+            self._change(take, -1)
         self._charge(pool, takes, -1)
 
-    def _change(self, node: int, millis: int, memory: int, gpus: int) -> None:
-        scarce, whole = self._scarce, self._whole[node]
-        before = scarce[node]
-        self._cpu[node] -= millis
-        self._memory[node] -= memory
-        self._gpu[node] -= gpus
-        after = scarce[node]
-        if after != before:
-            self._free += after - before
-            self._fragments += (after if after < whole else 0) - (before if before < whole else 0)
+    def _change(self, take: _Take, sign: int) -> None:
+        node = take.node
+        self._cpu[node] -= sign * take.cpu_millis
+        self._memory[node] -= sign * take.memory_bytes
+        self._gpu[node] -= sign * take.gpu_millis
+        if not self.total.gpus:
+            self._fragments.change(node, self._cpu[node], self._cpu[node])
+        elif take.gpu_millis:
+            self._whole[node] -= sign * self._opened(take, sign)
+            self._fragments.change(node, self._whole[node], self._gpu[node])
 
-    def _charge(self, pool: str, takes: Sequence[tuple[int, int, int, int]], sign: int) -> None:
+    def _opened(self, take: _Take, sign: int) -> int:
+        """Thousandths of whole cards that are opened, or closed again, by this."""
+        if take.card is None:
+            return take.gpu_millis
+        before = self._shared.get((take.node, take.card), 0)
+        after = before + sign * take.gpu_millis
+        if not 0 <= after <= 1000:
+            raise BrokenPromise(f"card {take.card} of node {take.node} was shared beyond itself")
+        self._shared[take.node, take.card] = after
+        return 1000 if not before or not after else 0
+
+    def _charge(self, pool: str, takes: Sequence[_Take], sign: int) -> None:
         used = self._pool_used[pool]
-        for _, millis, memory, gpus in takes:
-            for at, amount in enumerate((millis, memory, gpus)):
+        for take in takes:
+            for at, amount in enumerate((take.cpu_millis, take.memory_bytes, take.gpu_millis)):
                 used[at] += sign * amount
                 self._used[at] += sign * amount
 

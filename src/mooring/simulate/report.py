@@ -73,7 +73,8 @@ _ROWS = (
 )
 MEANINGS = (
     "Completion is from arrival to end, queueing from arrival to the first start. "
-    "Free in fragments: the part of the free GPUs (CPUs where there are none) that is on nodes "
+    "Free in fragments: the part of the free GPUs that a request for 1, 2, 4 or 8 on one node "
+    "cannot use, the mean over these; without GPUs, the part of the free CPUs that is on nodes "
     "partly in use. Fairness: Jain's index of the part of their time that the pools' jobs ran; "
     "1 if the pools were slowed down alike. Work lost is in seconds of one member."
 )

@@ -75,7 +75,7 @@ class Job:
         return Resources(
             sum(role.replicas * role.resources.cpu_millis for role in self.roles),
             sum(role.replicas * role.resources.memory_bytes for role in self.roles),
-            sum(role.replicas * role.resources.gpus for role in self.roles),
+            gpu_share_millis=sum(role.replicas * role.resources.gpu_millis for role in self.roles),
         )
 
     def gang(self) -> Gang:

@@ -30,7 +30,8 @@ _LONGEST_DURATION_TEXT = 64
 _QUANTITY_EXAMPLES = {
     "cpu": "a number of CPUs such as 2, 0.5 or 500m (no finer than 1m, not negative)",
     "memory": "an amount of bytes such as 512Mi, 4Gi or 1000000000 (whole, not negative)",
-    "gpu": "a whole number of devices such as 0, 1 or 8",
+    "gpu": "a whole number of devices such as 0, 1 or 8, or a share of one card below 1 in "
+    "thousandths, such as 0.25",
 }
 
 
@@ -225,11 +226,15 @@ def _parse_memory(value: object) -> int:
     return int(amount)
 
 
-def _parse_gpu(value: object) -> int:
+def _parse_gpu(value: object) -> Decimal:
     amount = _parse_amount(value, "gpu")
-    if amount % 1 or amount > 1_000_000:
+    if amount > 1_000_000 or (amount * 1000 % 1 if amount < 1 else amount % 1):
         raise reject(value, _QUANTITY_EXAMPLES["gpu"])
-    return int(amount)
+    return amount
+
+
+def _format_gpu(amount: Decimal) -> int | float:
+    return int(amount) if amount % 1 == 0 else float(amount)
 
 
 def _format_cpu(amount: Decimal) -> int | str:
@@ -267,7 +272,12 @@ Memory = Annotated[
     PlainSerializer(_format_bytes, when_used="json"),
     WithJsonSchema(_QUANTITY_SCHEMA),
 ]
-Gpus = Annotated[int, BeforeValidator(_parse_gpu), WithJsonSchema(_QUANTITY_SCHEMA)]
+Gpus = Annotated[
+    Decimal,
+    BeforeValidator(_parse_gpu),
+    PlainSerializer(_format_gpu, when_used="json"),
+    WithJsonSchema(_QUANTITY_SCHEMA),
+]
 
 
 def _check_relative(value: str) -> str:

@@ -38,7 +38,10 @@ class ResourceSpec(SpecModel):
         examples=["4Gi"],
     )
     gpu: Gpus | None = Field(
-        None, description="Whole GPUs of one member. Not given: none.", examples=[1]
+        None,
+        description="GPUs of one member: whole ones, or below 1 a share of one card in thousandths "
+        "(`0.25`), which others may share too. Not given: none.",
+        examples=[1],
     )
     extended: Extended = extended_field(
         "one member, which may also stand beside `cpu` as in Kubernetes,"
@@ -53,7 +56,7 @@ class ResourceSpec(SpecModel):
         return Resources(
             int((self.cpu or 0) * 1000),
             self.memory or 0,
-            self.gpu or 0,
+            gpu_share_millis=int((self.gpu or 0) * 1000),
             extended=counts(self.extended),
         )
 

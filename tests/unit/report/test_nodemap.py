@@ -54,8 +54,27 @@ def test_every_thread_and_device_has_a_mark() -> None:
     marks = "".join(drawn.cpu_marks[cpu] for cpu in range(16))
     #      0: kept, 1: worker-0, 6: others; their siblings are 8 further on
     assert marks == "RA····x·" * 2
-    assert "".join(drawn.gpu_marks[gpu] for gpu in range(4)) == "xAB!"
+    assert [drawn.gpu_parts[gpu] for gpu in range(4)] == [((mark, 1000),) for mark in "xAB!"]
     assert drawn.marks == ("·", "R", "x", "!")
+
+
+def test_a_shared_card_is_drawn_in_parts() -> None:
+    quarter = Slot("big", (4, 5), (0,), (1,), gpu_share_millis=250)
+    half = Slot("big", (4, 5), (0,), (1,), gpu_share_millis=500)
+    use = {"big": NodeUse(gpu_shares=((2, 600),))}
+    drawn = node_maps(Snapshot((BIG,), use), [plan("train", quarter, half)])
+    assert drawn[0].gpu_parts[1] == (("A", 250), ("B", 500), ("·", 250))
+    assert drawn[0].gpu_parts[2] == (("x", 600), ("·", 400))
+    text = on_terminal(drawn)
+    assert "0:· 1:AB·" in text
+    assert "A worker-0: shares CPUs 4-5, 0.25 of GPU 1" in text
+    boxes = [
+        float(box.get("width", "0"))
+        for box in ElementTree.fromstring(svg(drawn)).iter(f"{SVG}rect")
+        if box.get("class") == "gpu"
+    ]
+    # cards 0 and 3 whole, card 1 in three parts, card 2 in two: each card is 52 wide
+    assert boxes == [52, 13, 26, 13, 31.2, 20.8, 52]
 
 
 def test_a_terminal_shows_cells_cores_and_caches() -> None:

@@ -41,14 +41,39 @@ def _gpu_job(name: str, gpus: int) -> tuple[Job, Plan]:
     )
 
 
-def test_fragments_are_the_free_gpus_on_nodes_partly_in_use() -> None:
+def test_fragments_are_the_free_gpus_that_requests_cannot_use() -> None:
     meter = Meter([node("n0", gpus=4), node("n1", gpus=4)], [Pool("default")])
     meter.held(*_gpu_job("a", 1))
-    meter.advance(10.0)  # n0 has 3 of 7 free GPUs in a fragment
+    # 3 + 4 are free; usable by 1: 7, by 2: 2 + 4, by 4: 0 + 4; 8 fits on no node
+    meter.advance(10.0)
     meter.released("a")
     meter.advance(20.0)  # all whole
-    assert meter.mean(3) == pytest.approx((3 / 7) / 2)
+    assert meter.mean(3) == pytest.approx((0 + 1 / 7 + 3 / 7) / 3 / 2)
     assert meter.mean(2) == pytest.approx((1 / 8) / 2)
+
+
+def test_shares_of_one_card_open_it_once() -> None:
+    meter = Meter([node("n0", gpus=2)], [Pool("default")])
+    role = RoleShape("worker", 2, Resources(gpu_share_millis=250))
+    slot = Slot("n0", (), gpus=(1,), gpu_share_millis=250)
+    places = tuple(Placement(MemberId("worker", i), slot) for i in range(2))
+    meter.held(Job("a", 0.0, 1.0, (role,)), Plan("a", places))
+    # 1.5 of 2 are free, one card of it whole: by 1 usable 1 of 1.5, by 2 nothing
+    meter.advance(10.0)
+    assert meter.mean(3) == pytest.approx((0.5 / 1.5 + 1) / 2)
+    assert meter.mean(2) == pytest.approx(0.25)
+    meter.released("a")
+    meter.advance(20.0)
+    assert meter.mean(3) == pytest.approx((0.5 / 1.5 + 1) / 2 / 2)
+
+
+def test_without_gpus_fragments_are_free_cpus_on_nodes_partly_in_use() -> None:
+    machines = [node("n0"), node("n1")]
+    meter = Meter(machines, [Pool("default")])
+    meter.held(*_gpu_job("a", 0))
+    meter.advance(10.0)  # one CPU of n0 is in use
+    cpus = [machine.cpu_millis // 1000 for machine in machines]
+    assert meter.mean(3) == pytest.approx((cpus[0] - 1) / (sum(cpus) - 1))
 
 
 def test_the_curve_keeps_its_integral_however_long_the_simulation() -> None:

@@ -68,6 +68,9 @@ def test_a_duration_survives_being_written(seconds: float) -> None:
         ({"memory": "5E"}, Resources(memory_bytes=5 * 10**18)),
         ({"gpu": 8}, Resources(gpus=8)),
         ({"gpu": "1"}, Resources(gpus=1)),
+        ({"gpu": 0.25}, Resources(gpu_share_millis=250)),
+        ({"gpu": "500m"}, Resources(gpu_share_millis=500)),
+        ({"gpu": 0.999}, Resources(gpu_share_millis=999)),
     ],
 )
 def test_resources_have_their_amounts(written: dict[str, Any], resources: Resources) -> None:
@@ -83,7 +86,7 @@ def test_resources_have_their_amounts(written: dict[str, Any], resources: Resour
         *({"cpu": value} for value in ("abc", "", "-1", -1, True, [], {}, "0.1m", "1e9", 10**400)),
         *({"cpu": value} for value in (float("nan"), float("inf"), "9" * 70, "1 ")),
         *({"memory": value} for value in ("4GB", "100m", 0.5, "-1Gi", False, "1e30", [1])),
-        *({"gpu": value} for value in ("500m", 0.5, -1, "one", True, "1e9")),
+        *({"gpu": value} for value in ("1500m", 1.5, 0.0005, -1, "one", True, "1e9")),
     ],
 )
 def test_what_is_no_amount_is_refused(written: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ class LocalBody:
             owners.claim(self._run.info.token)
             if not self._run.launcher_file.exists():
                 build_launcher(self._run.launcher_file)
-            self._devices_are_given = any(member.resources.gpus for member in gang.members)
+            self._devices_are_given = any(member.resources.gpu_millis for member in gang.members)
             self._nodes.make()
             self._nodes.release_ports()
             self._addresses = self._nodes.addresses(gang.members)

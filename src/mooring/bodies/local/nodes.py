@@ -16,7 +16,7 @@ from mooring.bodies.local.virtual import VirtualNetwork, cut
 from mooring.model.cluster import NodeUse, Snapshot
 from mooring.model.launch import Address
 from mooring.model.member import Member, MemberId
-from mooring.model.resources import Resources
+from mooring.model.plan import use_with
 from mooring.record import RunRecord, list_runs
 from mooring.record.plan_file import read_holdings
 
@@ -25,18 +25,13 @@ LOOPBACK = "127.0.0.1"
 
 def held_by_others(me: str | None) -> NodeUse:
     """What the other live runs of this user hold of this machine."""
-    resources, cpus, gpus, sharers = Resources(), frozenset[int](), frozenset[int](), 0
+    use = NodeUse()
     for run in list_runs():
         if run.info.id == me or not run.holds():
             continue
         for holding in read_holdings(run.plan_file):
-            resources += holding.resources
-            gpus |= set(holding.slot.gpus)
-            if holding.slot.exclusive:
-                cpus |= set(holding.slot.cpus)
-            else:
-                sharers += 1
-    return NodeUse(resources=resources, cpus=cpus, gpus=gpus, sharers=sharers)
+            use = use_with(use, holding.slot, holding.resources)
+    return use
 
 
 def local_snapshot(virtual_nodes: int, nic_mbps: int | None, me: str | None = None) -> Snapshot:
@@ -44,10 +39,12 @@ def local_snapshot(virtual_nodes: int, nic_mbps: int | None, me: str | None = No
     machine, others = this_machine(), held_by_others(me)
     if not virtual_nodes:
         return Snapshot((machine,), {machine.name: others})
+    # A virtual node has whole cards or none.
+    taken = others.gpus | {card for card, _ in others.gpu_shares}
     free = replace(
         machine,
         cpus=tuple(cpu for cpu in machine.cpus if cpu.id not in others.cpus) or machine.cpus,
-        gpus=tuple(gpu for gpu in machine.gpus if gpu.index not in others.gpus),
+        gpus=tuple(gpu for gpu in machine.gpus if gpu.index not in taken),
         memory_bytes=max(0, machine.memory_bytes - others.resources.memory_bytes),
     )
     free_millis = max(0, machine.cpu_millis - others.resources.cpu_millis)

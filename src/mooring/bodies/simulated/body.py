@@ -18,7 +18,7 @@ from mooring.model.cluster import NodeUse, Snapshot
 from mooring.model.errors import RunFailed
 from mooring.model.launch import Address
 from mooring.model.member import Gang, MemberId
-from mooring.model.plan import Plan
+from mooring.model.plan import Plan, use_with
 
 _TERMINATED = 128 + signal.SIGTERM
 _KILLED = 128 + signal.SIGKILL
@@ -104,13 +104,8 @@ class SimulatedBody:
         for attempt in self._attempts.values():
             slot, member = attempt.order.slot, attempt.order.member
             before = use.get(slot.node, NodeUse())
-            use[slot.node] = NodeUse(
-                before.resources + member.resources,
-                before.cpus | set(slot.cpus) if slot.exclusive else before.cpus,
-                before.gpus | set(slot.gpus),
-                before.ports | {port for port in member.ports.values() if port},
-                before.sharers + (not slot.exclusive),
-            )
+            ports = frozenset(port for port in member.ports.values() if port)
+            use[slot.node] = use_with(before, slot, member.resources, ports)
         return use
 
     def prepare(self, gang: Gang, plan: Plan, epoch: int) -> Mapping[MemberId, Address]:

@@ -6,7 +6,7 @@ from mooring.brain.board import Board
 from mooring.brain.layout import Rows
 from mooring.brain.registry import Objections, add_filter
 from mooring.brain.want import Want
-from mooring.model.resources import format_cpu, format_memory
+from mooring.model.resources import format_cpu, format_gpus, format_memory
 
 INSUFFICIENT = "insufficient"
 CPU = f"{INSUFFICIENT} cpu"
@@ -26,6 +26,8 @@ def resources(want: Want, board: Board, rows: Rows) -> Objections:
         found[GPU] = free.gpus[rows] < want.gpus
     for name, asked in want.asked.extended:
         found[f"{INSUFFICIENT} {name}"] = board.extended(name)[rows] < asked
+    if want.gpu_share:
+        found[GPU] = board.room_for_shares(want, rows) == 0
     return found
 
 
@@ -45,6 +47,9 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
         has = int(board.extended(name)[index])
         if asked > has:
             reasons.append(f"{INSUFFICIENT} {name} (has {max(0, has)} free)")
+    if want.gpu_share and not board.room_for_shares(want, one)[0]:
+        rest = format_gpus(board.layout.pool.largest_left.item(board.free.state.item(index)))
+        reasons.append(f"{GPU} (has {rest} of a card free)")
     return tuple(reasons)
 
 

@@ -16,6 +16,7 @@ from mooring.brain.queue.types import (
     QueuedGang,
     RunningGang,
     amount_of,
+    resources_of,
 )
 from mooring.model.errors import Problem
 from mooring.model.resources import Resources
@@ -112,7 +113,7 @@ class Ledger:
         parts = [0, 0, 0]
         for k in self.divided:
             parts[k] = min(ask[k], max(0, use[k] + ask[k] - own[k]))
-        return Resources(*parts) if any(parts) else None
+        return resources_of(parts) if any(parts) else None
 
     def share(self, pool: str) -> float:
         """The largest part of the cluster that the pool has borrowed, by its weight."""
@@ -128,7 +129,7 @@ def demand(pool: str, waiting: Iterable[QueuedGang], running: Iterable[RunningGa
     """What a pool holds and waits for, in full size."""
     gangs = [*waiting, *(each.queued for each in running)]
     charges = [each.sized(each.most)[1] for each in gangs if each.pool == pool]
-    return Resources(*(sum(charge[k] for charge in charges) for k in _KINDS))
+    return resources_of([sum(charge[k] for charge in charges) for k in _KINDS])
 
 
 def check_pools(pools: Sequence[PoolSpec], capacity: Resources) -> tuple[Problem, ...]:

@@ -154,4 +154,4 @@ def _orders(gangs: Sequence[RunningGang]) -> list[list[RunningGang]]:
 
 
 def _amounts(want: Want) -> tuple[int, int, int, int]:
-    return want.cpu_millis, want.memory_bytes, want.gpus, want.whole_cpus
+    return want.cpu_millis, want.memory_bytes, want.asked.gpu_millis, want.whole_cpus

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mooring.brain.queue.order import standing
 from mooring.brain.queue.scene import Block, Cause, Scene
-from mooring.brain.queue.types import Amount, QueuedGang, RunningGang
-from mooring.model.resources import Resources, format_cpu, format_memory
+from mooring.brain.queue.types import Amount, QueuedGang, RunningGang, resources_of
+from mooring.model.resources import format_cpu, format_gpus, format_memory
 
 _NAMES = ("cpu", "memory", "gpu")
 #: Devices are named before memory and CPUs: they are what is scarce.
@@ -14,7 +14,7 @@ _KINDS = (2, 1, 0)
 
 def _one(kind: int, amount: int) -> str:
     amount = max(0, amount)
-    return (format_cpu(amount), format_memory(amount), str(amount))[kind]
+    return (format_cpu(amount), format_memory(amount), format_gpus(amount))[kind]
 
 
 def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | None) -> str:
@@ -23,7 +23,7 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
     _, ask = queued.sized(queued.least)
     use, cap = ledger.use(queued.pool), ledger.cap(queued.pool)
     behind = f" behind {before.job}" if before is not None and before.job != queued.job else ""
-    start = f"{queued.job} waits{behind} for {Resources(*ask)} in pool {queued.pool}"
+    start = f"{queued.job} waits{behind} for {resources_of(ask)} in pool {queued.pool}"
     match block.cause:
         case Cause.NEVER:
             room, where = ledger.capacity, "the cluster has"
@@ -70,7 +70,7 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
 def stands_in_line(queued: QueuedGang, before: QueuedGang, ahead: int) -> str:
     _, ask = queued.sized(queued.least)
     return (
-        f"{queued.job} waits behind {before.job} for {Resources(*ask)} in pool {queued.pool}: "
+        f"{queued.job} waits behind {before.job} for {resources_of(ask)} in pool {queued.pool}: "
         f"{ahead} gangs of the pool are before it."
     )
 

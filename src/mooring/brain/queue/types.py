@@ -18,7 +18,8 @@ from mooring.model.resources import Resources
 
 DEFAULT_POOL = "default"
 
-#: Thousandths of a CPU, bytes, devices: plain integers, because the queue adds up a lot of them.
+#: Thousandths of a CPU, bytes, thousandths of a device: plain integers, because the queue adds up
+#: a lot of them.
 Amount = tuple[int, int, int]
 NOTHING: Amount = (0, 0, 0)
 
@@ -47,7 +48,12 @@ class Packer(Protocol):
 
 
 def amount_of(resources: Resources) -> Amount:
-    return (resources.cpu_millis, resources.memory_bytes, resources.gpus)
+    return (resources.cpu_millis, resources.memory_bytes, resources.gpu_millis)
+
+
+def resources_of(amount: Sequence[int]) -> Resources:
+    cpu_millis, memory_bytes, gpu_millis = amount
+    return Resources(cpu_millis, memory_bytes, gpu_share_millis=gpu_millis)
 
 
 def charge_of(gang: Gang) -> Amount:
@@ -57,7 +63,7 @@ def charge_of(gang: Gang) -> Amount:
     return (
         sum(want.cpu_millis * count for want, count in counted),
         sum(want.memory_bytes * count for want, count in counted),
-        sum(want.gpus * count for want, count in counted),
+        sum(want.asked.gpu_millis * count for want, count in counted),
     )
 
 

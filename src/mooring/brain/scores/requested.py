@@ -44,7 +44,7 @@ def ratio(want: Want, board: Board, rows: Rows) -> Values | float:
 
 @score_rule("balanced")
 def balanced(want: Want, board: Board, rows: Rows) -> Values | float:
-    resources = ("cpu", "memory", "gpu") if want.gpus else ("cpu", "memory")
+    resources = ("cpu", "memory", "gpu") if want.asked.gpu_millis else ("cpu", "memory")
     parts = np.stack([used(want, board, rows, resource) for resource in resources])
     spread: Values = parts.std(axis=0)
     return 1.0 - spread
@@ -69,10 +69,16 @@ def _used(want: Want, board: Board, rows: Rows, resource: str) -> Values:
         case "memory":
             capacity, left, asked = layout.memory_bytes, free.memory_bytes, want.memory_bytes
         case "gpu":
-            capacity, left, asked = layout.gpus, free.gpus, want.gpus
+            return _used_gpus(want, board, rows)
         case name:
             nothing = np.zeros(len(layout), np.int64)
             capacity, left = layout.extended.get(name, nothing), board.extended(name)
             asked = want.asked.count(name)
     part = (capacity[rows] - left[rows] + asked) / np.maximum(capacity[rows], 1)
+    return np.clip(part, 0.0, 1.0)
+
+
+def _used_gpus(want: Want, board: Board, rows: Rows) -> Values:
+    capacity = 1000 * board.layout.gpus[rows]
+    part = (capacity - board.gpu_millis(rows) + want.asked.gpu_millis) / np.maximum(capacity, 1)
     return np.clip(part, 0.0, 1.0)

@@ -18,7 +18,6 @@ def room_left(want: Want, board: Board, rows: Rows) -> Values:
         for asked, amount, capacity in (
             (want.cpu_millis, free.cpu_millis, layout.cpu_millis),
             (want.memory_bytes, free.memory_bytes, layout.memory_bytes),
-            (want.gpus, free.gpus, layout.gpus),
             *(
                 (asked, board.extended(name), layout.extended.get(name, board.extended(name)))
                 for name, asked in want.asked.extended
@@ -26,6 +25,9 @@ def room_left(want: Want, board: Board, rows: Rows) -> Values:
         )
         if asked
     ]
+    if want.asked.gpu_millis:
+        capacity = 1000 * np.maximum(layout.gpus[rows], 1)
+        left.append((board.gpu_millis(rows) - want.asked.gpu_millis) / capacity)
     if not left:
         left = [free.cpu_millis[rows] / np.maximum(layout.cpu_millis[rows], 1)]
     mean: Values = sum(left[1:], left[0]) / len(left)
