@@ -93,7 +93,7 @@ def _kind(board: Board, index: int, sought: set[str]) -> Hashable:
         layout.label_class[index],
         layout.taint_class[index],
         layout.overlapping[index],
-        layout.gpu_kind_class[index],
+        layout.device_class[index],
         layout.policy_class[index],
         layout.image_class[index],
         name if name in sought else "",

@@ -31,6 +31,29 @@ CPUS_LABEL = "mooring.dev/cpus"
 OVERLAPPING = "overlapping"
 
 
+@dataclass(frozen=True)
+class Devices:
+    """What a member may care about in a node's devices, besides which of them are free.
+
+    `memory_bytes` is the least that one of the healthy has; 0 if that is unknown.
+    """
+
+    kinds: frozenset[str]
+    memory_bytes: int
+    healthy: int
+    count: int
+
+
+def devices_of(node: Node) -> Devices:
+    healthy = [gpu for gpu in node.gpus if gpu.healthy]
+    return Devices(
+        frozenset(gpu.kind for gpu in node.gpus),
+        min((gpu.memory_bytes for gpu in healthy), default=0),
+        len(healthy),
+        len(node.gpus),
+    )
+
+
 class Layout:
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self.nodes = nodes
@@ -58,15 +81,13 @@ class Layout:
             [taints.setdefault(node.taints, len(taints)) for node in nodes], dtype=np.int32
         )
         self.taints = list(taints)
-        kinds: dict[frozenset[str], int] = {}
-        self.gpu_kind_class: Numbers = np.array(
-            [
-                kinds.setdefault(frozenset(gpu.kind for gpu in node.gpus), len(kinds))
-                for node in nodes
-            ],
-            dtype=np.int32,
-        )
-        self.gpu_kinds = list(kinds)
+        devices: dict[Devices, int] = {}
+        classes: dict[int, int] = {}
+        for node, topology in zip(nodes, self.topology, strict=True):
+            if topology not in classes:
+                classes[topology] = devices.setdefault(devices_of(node), len(devices))
+        self.device_class: Numbers = np.array([classes[one] for one in self.topology], np.int32)
+        self.devices = list(devices)
         policies: dict[KubeletPolicy | None, int] = {}
         self.policy_class: Numbers = np.array(
             [policies.setdefault(node.kubelet, len(policies)) for node in nodes], dtype=np.int32
@@ -125,7 +146,7 @@ class Layout:
             self.overlapping,
             self.label_class,
             self.taint_class,
-            self.gpu_kind_class,
+            self.device_class,
             self.policy_class,
             self.image_class,
             self.nic_speed,

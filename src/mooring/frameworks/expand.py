@@ -99,10 +99,14 @@ def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts, pod: PodS
         restart=settings.restart or job.spec.failure_policy.restart,
         image=pod.image or job.spec.image or "",
         labels=labels_of({**job.metadata.labels, **pod.labels, **_pipeline(job)}),
-        wish=wish_of(
-            placement.node_affinity,
-            settings.node_affinity,
-            settings.node_name or placement.node_name,
+        wish=replace(
+            wish_of(
+                placement.node_affinity,
+                settings.node_affinity,
+                settings.node_name or placement.node_name,
+            ),
+            gpu_kind=settings.gpu_kind or "",
+            gpu_memory_bytes=settings.gpu_memory or 0,
         ),
     )
 

@@ -70,13 +70,15 @@ class Term:
 class NodeWish:
     """Where a member may go: any of the `required` terms, and which nodes it would like.
 
-    `node` is the one node that it must be on; `gpu_kind` what its devices must be.
+    `node` is the one node that it must be on; `gpu_kind` what its devices must be, and
+    `gpu_memory_bytes` the least that each of them must have.
     """
 
     required: tuple[Term, ...] = ()
     preferred: tuple[Term, ...] = ()
     node: str = ""
     gpu_kind: str = ""
+    gpu_memory_bytes: int = 0
 
 
 ANYWHERE = NodeWish()

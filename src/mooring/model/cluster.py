@@ -30,7 +30,8 @@ class Cpu:
 class Gpu:
     """One device: the NUMA cell and PCIe switch it hangs off, and who it has fast links to.
 
-    Devices with the same `link_group` reach each other over links of their own (NVLink).
+    Devices with the same `link_group` reach each other over links of their own (NVLink). A
+    `memory_bytes` of 0 is unknown.
     """
 
     index: int
@@ -39,6 +40,7 @@ class Gpu:
     switch: int = 0
     link_group: int = 0
     healthy: bool = True
+    memory_bytes: int = 0
 
 
 class CpuManager(StrEnum):

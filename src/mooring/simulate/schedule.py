@@ -21,7 +21,7 @@ from mooring.brain.queue import (
     decide,
 )
 from mooring.brain.queue.pools import check_pools
-from mooring.brain.queue.types import amount_of
+from mooring.brain.queue.types import amount_of, resources_of
 from mooring.brain.state import ClusterState
 from mooring.model.cluster import Node, Snapshot
 from mooring.model.errors import BadInput
@@ -169,7 +169,7 @@ class QueueScheduler:
         if any(sum(charge[kind] for charge in charges) > free[kind] for kind in range(3)):
             return None
         straight = _Straight(self.cluster)
-        state = QueueState(Resources(*free), waiting)
+        state = QueueState(resources_of(free), waiting)
         try:
             decisions = decide(state, straight, now_s, explain=False)
         except _Opposed:

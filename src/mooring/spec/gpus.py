@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from mooring.model.cluster import Gpu
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
-from mooring.spec.fields import Text, Whole
+from mooring.spec.fields import Memory, Text, Whole
 
 
 class GpuSpec(SpecModel):
@@ -27,8 +27,17 @@ class GpuSpec(SpecModel):
         Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], Field(min_length=1, max_length=256)]
         | None
     ) = Field(None, description="The cell of each GPU, in order.", examples=[[0, 0, 1, 1]])
-    kind: Text = Field("", description="What they are called.", examples=["a100"])
-
+    kind: Text = Field(
+        "",
+        description="What they are called; members may ask for it (`gpuKind`).",
+        examples=["a100"],
+    )
+    memory: Memory = Field(
+        0,
+        description="Memory of each GPU, in bytes or with a unit; members may ask for a least "
+        "amount (`gpuMemory`). Not given: unknown.",
+        examples=["80Gi"],
+    )
     per_switch: Annotated[Whole, Field(ge=1, le=256)] | None = Field(
         None,
         alias="perSwitch",
@@ -74,6 +83,7 @@ class GpuSpec(SpecModel):
                 switch=index // self.per_switch if self.per_switch else 0,
                 link_group=index // self.per_link_group if self.per_link_group else 0,
                 healthy=index not in self.unhealthy,
+                memory_bytes=self.memory,
             )
             for index, cell in enumerate(homes)
         )

@@ -116,6 +116,20 @@ class Role(SpecModel):
         "`placement.nodeName`.",
         examples=["gpu-0"],
     )
+    gpu_kind: FilledText | None = Field(
+        None,
+        alias="gpuKind",
+        description="What the GPUs of a member must be, as the cluster file calls them (`kind`). "
+        "Not given: any.",
+        examples=["a100"],
+    )
+    gpu_memory: Memory | None = Field(
+        None,
+        alias="gpuMemory",
+        description="The least memory that each card must have on which a member has GPUs. Not "
+        "given: any.",
+        examples=["40Gi"],
+    )
     tolerations: tuple[TolerationSpec, ...] = Field(
         (),
         description="Taints that members of this role tolerate, added to `placement.tolerations`.",
@@ -132,6 +146,18 @@ class Role(SpecModel):
         description="What the pods of this role have on Kubernetes, over `spec.kubernetes`.",
         examples=[{"image": "registry.example/ps:1"}],
     )
+
+    @model_validator(mode="after")
+    def _kind_of_what(self) -> Self:
+        named = (("gpuKind", self.gpu_kind), ("gpuMemory", self.gpu_memory))
+        lost = [
+            Rejection(describe(value), "'gpu' in 'resources' as well, or leave it out", (name,))
+            for name, value in named
+            if value is not None and not self.resources.gpu
+        ]
+        if lost:
+            raise rejected(lost)
+        return self
 
     @model_validator(mode="after")
     def _ports_distinct(self) -> Self:

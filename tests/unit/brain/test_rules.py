@@ -118,7 +118,7 @@ def test_kind_and_health_of_devices() -> None:
     wish = NodeWish(gpu_kind="a100")
     assert reasons(cluster, gpus=1, wish=wish) == [
         ("devices are of another kind (has t4, wants a100)",),
-        ("insufficient gpu (has 0 free)",),
+        ("insufficient gpu (has 0 free)", "too few healthy devices (0 of 1)"),
         ("devices are of another kind (has a100, t4, wants a100)",),
         ("insufficient gpu (has 0 free)",),
     ]
@@ -128,6 +128,25 @@ def test_kind_and_health_of_devices() -> None:
     )
     assert isinstance(plan, Plan)
     assert (plan.placements[0].slot.node, plan.placements[0].slot.gpus) == ("n4", (1,))
+
+
+def test_memory_of_devices() -> None:
+    def cards(*gib: int) -> tuple[Gpu, ...]:
+        return tuple(Gpu(i, 0, memory_bytes=size * GIB) for i, size in enumerate(gib))
+
+    cluster = (node("n0", gpus=cards(16)), node("n1", gpus=cards(80, 16)), node("n2", gpus=1))
+    wish = NodeWish(gpu_memory_bytes=40 * GIB)
+    assert reasons(cluster, gpus=1, wish=wish) == [
+        ("devices have too little memory (has 16Gi, wants 40Gi)",),
+        ("devices have too little memory (has 16Gi, wants 40Gi)",),
+        ("devices have too little memory (has an unknown amount, wants 40Gi)",),
+    ]
+    # a card that is broken is nobody's, however small
+    broken = (Gpu(0, 0, healthy=False), Gpu(1, 0, memory_bytes=80 * GIB))
+    job = gang("pack", members("worker", 1, gpus=1, wish=wish))
+    assert by_node(place(job, Snapshot((*cluster, node("n3", gpus=broken))))) == {
+        "n3": ["worker-0"]
+    }
 
 
 STATIC = KubeletPolicy(CpuManager.STATIC, TopologyManager.SINGLE_NUMA_NODE)

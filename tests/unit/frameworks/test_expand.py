@@ -93,6 +93,20 @@ def test_role_settings_go_over_those_of_the_job() -> None:
     assert not gang.all_or_nothing
 
 
+def test_a_role_names_the_gpus_that_it_wants() -> None:
+    roles = {
+        "worker": {"resources": {"gpu": 0.5}, "gpuKind": "a100", "gpuMemory": "40Gi"},
+        "other": {"resources": {"gpu": 2}},
+    }
+    gang = expand(make_job("indexed", roles))
+    worker, other = gang.members
+    assert worker.resources == Resources(gpu_share_millis=500)
+    assert (worker.wish.gpu_kind, worker.wish.gpu_memory_bytes) == ("a100", 40 << 30)
+    assert other.resources == Resources(gpus=2)
+    assert (other.wish.gpu_kind, other.wish.gpu_memory_bytes) == ("", 0)
+    assert gang.preset is Preset.PACK
+
+
 @pytest.mark.parametrize(
     ("resources", "placement", "expected"),
     [

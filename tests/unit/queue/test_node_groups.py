@@ -210,18 +210,18 @@ def test_quota_holds_and_groups_rest_at_every_instant(tape: Tape) -> None:
 
 
 def _check(state: QueueState) -> None:
-    own = {spec.name: spec.guaranteed.gpus for spec in state.pools}
+    own = {spec.name: spec.guaranteed.gpu_millis for spec in state.pools}
     use, firm = dict.fromkeys(POOLS, 0), dict.fromkeys(POOLS, 0)
     for each in state.running:
         use[each.pool] += each.charge[2]
         firm[each.pool] += 0 if each.queued.preemptible else each.charge[2]
-    assert sum(own.values()) <= state.capacity.gpus
+    assert sum(own.values()) <= state.capacity.gpu_millis
     for spec in state.pools:
         if spec.cap is not None:
-            assert spec.guaranteed.gpus <= spec.cap.gpus
-            assert use[spec.name] <= spec.cap.gpus
+            assert spec.guaranteed.gpu_millis <= spec.cap.gpu_millis
+            assert use[spec.name] <= spec.cap.gpu_millis
     if any(own.values()):
-        assert sum(max(own[p], firm[p]) for p in POOLS) <= state.capacity.gpus
+        assert sum(max(own[p], firm[p]) for p in POOLS) <= state.capacity.gpu_millis
 
 
 @pytest.mark.slow

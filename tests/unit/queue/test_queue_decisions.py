@@ -294,7 +294,7 @@ def test_servers_and_one_of_each_role_stay_when_a_gang_is_small() -> None:
         "worker-1",
         "evaluator-0",
     ]
-    assert charge == (0, 0, 4)
+    assert charge == (0, 0, 4000)
 
 
 def test_a_gang_that_may_start_in_part_needs_one_member() -> None:

@@ -70,7 +70,7 @@ def _check(state: QueueState, cluster: ClusterState) -> None:
     for name, node in nodes.items():
         assert cpu[name] <= node.cpu_millis and memory[name] <= node.memory_bytes
     for spec in state.pools:
-        assert spec.cap is None or use[spec.name] <= spec.cap.gpus
+        assert spec.cap is None or use[spec.name] <= spec.cap.gpu_millis
 
 
 @traces(400, 60)

@@ -128,7 +128,7 @@ def test_arithmetic(use: int, ask: int, within: bool, over: bool, borrowed: int 
         shelf, capacity = cluster(1, use)
         ledger.add(start(QueueState(capacity), shelf, queued("j", use, pool="a"), 0).running[0])
     # CPUs and memory are in no pool's guarantee or cap: nobody counts them.
-    amount = (16_000, 1 << 40, ask)
+    amount = (16_000, 1 << 40, 1000 * ask)
     assert ledger.within_guarantee("a", amount) is within
     assert ledger.over_cap("a", amount) is over
     assert ledger.borrowed_for("a", amount) == (None if borrowed is None else gpus(borrowed))

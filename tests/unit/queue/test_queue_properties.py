@@ -43,14 +43,14 @@ def _check(state: QueueState, shelf: Shelf) -> None:
         use[each.pool] = use.get(each.pool, 0) + each.charge[2]
     for spec in state.pools:
         if spec.cap is not None:
-            assert use.get(spec.name, 0) <= spec.cap.gpus
+            assert use.get(spec.name, 0) <= spec.cap.gpu_millis
     # What is held for good leaves everybody else's guarantee possible.
     if any(spec.guaranteed.gpus for spec in state.pools):
-        own = {spec.name: spec.guaranteed.gpus for spec in state.pools}
+        own = {spec.name: spec.guaranteed.gpu_millis for spec in state.pools}
         firm = dict.fromkeys(POOLS, 0)
         for each in state.running:
             firm[each.pool] += 0 if each.queued.preemptible else each.charge[2]
-        assert sum(max(own.get(p, 0), firm[p]) for p in POOLS) <= state.capacity.gpus
+        assert sum(max(own.get(p, 0), firm[p]) for p in POOLS) <= state.capacity.gpu_millis
 
 
 def _check_lists(state: QueueState, decisions: tuple[Decision, ...]) -> None:
@@ -161,10 +161,10 @@ def test_a_pool_gets_its_guarantee_back_in_one_round(tape: Tape) -> None:
         now_s += 1.0
     head = queued("owner", asks, 1, 10_000, owner, now_s)
     state = replace(state, waiting=(*state.waiting, head))
-    own = next((spec.guaranteed.gpus for spec in pools if spec.name == owner), 0)
+    own = next((spec.guaranteed.gpu_millis for spec in pools if spec.name == owner), 0)
     used = sum(each.charge[2] for each in state.running if each.pool == owner)
     decisions = decide(state, shelf, now_s)
-    if used + asks <= own:
+    if used + 1000 * asks <= own:
         assert "owner" in admitted(decisions)
     after = run(state, shelf, decisions, now_s)
     lost = {each.job for each in decisions if isinstance(each, Preempt)}
@@ -172,7 +172,7 @@ def test_a_pool_gets_its_guarantee_back_in_one_round(tape: Tape) -> None:
         sizes = [e.charge[2] for e in state.running if e.job in lost and e.pool == spec.name]
         held = sum(each.charge[2] for each in after.running if each.pool == spec.name)
         if sizes and spec.name != owner:
-            assert held + max(sizes) > spec.guaranteed.gpus
+            assert held + max(sizes) > spec.guaranteed.gpu_millis
 
 
 @traces(1000, 24)

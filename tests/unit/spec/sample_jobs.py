@@ -48,6 +48,8 @@ def full() -> dict[str, Any]:
                     "nodeSelector": {"disk": "ssd"},
                     "nodeAffinity": NODE_AFFINITY,
                     "nodeName": "gpu-0",
+                    "gpuKind": "a100",
+                    "gpuMemory": "40Gi",
                     "tolerations": [{"key": "gpu", "operator": "Exists"}],
                     "restart": "member",
                 },

@@ -105,6 +105,8 @@ WRONG_VALUES = [
     ("spec/roles/worker/resources/cpu", -1, "", "the number -1", "not negative"),
     ("spec/roles/worker/resources/memory", "4GB", "", "'4GB'", "4Gi"),
     ("spec/roles/worker/resources/gpu", 1.5, "", "the number 1.5", "a whole number of devices"),
+    ("spec/roles/ps/gpuKind", "a100", "", "'a100'", "'gpu' in 'resources'"),
+    ("spec/roles/worker/gpuMemory", "much", "", "'much'", "an amount of bytes"),
     ("spec/roles/worker/resources/gpu", 0.0005, "", "the number 0.0005", "in thousandths"),
     ("spec/roles/worker/resources/cpus", 1, "", "unknown field 'cpus'", "did you mean 'cpu'?"),
     ("spec/roles/worker/resources/cpu", "500m", "", "0.5 cpu", "pinning: exclusive"),

@@ -84,11 +84,12 @@ def test_names_count_up_and_reserved_cpus_are_gone() -> None:
 
 
 def test_gpus_have_switches_links_and_health() -> None:
-    gpus = {"perCell": 4, "perSwitch": 2, "perLinkGroup": 4, "unhealthy": [5]}
+    gpus = {"perCell": 4, "perSwitch": 2, "perLinkGroup": 4, "unhealthy": [5], "memory": "80Gi"}
     (node,) = nodes_of({"name": "n", "cpus": 4, "sockets": 2, "memory": "1Gi", "gpus": gpus})
     assert [gpu.switch for gpu in node.gpus] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert [gpu.link_group for gpu in node.gpus] == [0] * 4 + [1] * 4
     assert [gpu.index for gpu in node.gpus if not gpu.healthy] == [5]
+    assert {gpu.memory_bytes for gpu in node.gpus} == {80 << 30}
 
 
 def test_a_kubelet_keeps_its_cpus_on_the_node_but_out_of_the_amount() -> None:

@@ -99,7 +99,8 @@ def _gpus() -> tuple[Gpu, ...]:
         for index in range(pynvml.nvmlDeviceGetCount()):
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             name = pynvml.nvmlDeviceGetName(handle)
-            gpus.append(Gpu(index=index, cell=_gpu_cell(handle), kind=str(name)))
+            memory_bytes = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+            gpus.append(Gpu(index, _gpu_cell(handle), str(name), memory_bytes=memory_bytes))
         return tuple(gpus)
     finally:
         pynvml.nvmlShutdown()
