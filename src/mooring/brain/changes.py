@@ -135,7 +135,7 @@ def _smaller_share(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Itera
     def ask(steps: int) -> Gang:
         return _of_role(gang, role, lambda r: replace(r, gpu_share_millis=steps * _GPU_STEP_MILLIS))
 
-    best = _largest(1, (asked - 1) // _GPU_STEP_MILLIS, lambda steps: fits(ask(steps)))
+    best = largest(1, (asked - 1) // _GPU_STEP_MILLIS, lambda steps: fits(ask(steps)))
     if best is not None:
         instead = f"{format_gpus(best * _GPU_STEP_MILLIS)} instead of {format_gpus(asked)}"
         yield f"roles.{role}.resources.gpu: {instead}"

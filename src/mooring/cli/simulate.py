@@ -142,7 +142,7 @@ def _workload(
     total = Resources(
         sum(node.cpu_millis for node in nodes),
         sum(node.memory_bytes for node in nodes),
-        sum(len(node.gpus) for node in nodes),
+        sum(node.capacity.gpus for node in nodes),
     )
     # A member that needs one of each must find one node with all of it.
     largest = max((node.capacity for node in nodes), key=lambda one: (one.gpus, one.cpu_millis))

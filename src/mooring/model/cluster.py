@@ -139,7 +139,9 @@ class Node:
 
     @property
     def capacity(self) -> Resources:
-        return Resources(self.cpu_millis, self.memory_bytes, len(self.gpus), extended=self.extended)
+        """What it could give away; a device that is broken is none."""
+        gpus = sum(gpu.healthy for gpu in self.gpus)
+        return Resources(self.cpu_millis, self.memory_bytes, gpus, extended=self.extended)
 
     @property
     def cells(self) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ class QueueScheduler:
         self._capacity = Resources(
             sum(node.cpu_millis for node in nodes),
             sum(node.memory_bytes for node in nodes),
-            sum(len(node.gpus) for node in nodes),
+            sum(node.capacity.gpus for node in nodes),
         )
         self._pools = tuple(
             PoolSpec(pool.name, pool.guaranteed, pool.cap, pool.weight) for pool in pools

@@ -122,5 +122,18 @@ def test_what_a_live_run_holds_is_taken_from_the_machine() -> None:
     held = held_by_others(None)
     assert (held.resources, held.cpus, held.sharers) == (Resources(2000, 2 << 30), {1}, 1)
     assert held_by_others(run.info.id).resources == Resources()
+
+
+def test_shares_of_a_card_add_up() -> None:
+    run = create_run("job", directory=None, virtual_nodes=0, source="", version="0")
+    ids = [MemberId("worker", index) for index in range(2)]
+    ask = Resources(gpu_share_millis=300)
+    gang = Gang("job", tuple(Member(one, "job", ask) for one in ids), Preset.SPREAD)
+    slot = Slot("n", (0,), gpus=(2,), gpu_share_millis=300)
+    plan = Plan("job", tuple(Placement(one, slot) for one in ids))
+    write_plan(run.plan_file, gang, plan)
+    held = held_by_others(None)
+    assert (held.gpus, held.gpu_shares) == (frozenset(), ((2, 600),))
+    assert held.resources == Resources(gpu_share_millis=600)
     snapshot = local_snapshot(0, None)
     assert snapshot.use_of(snapshot.nodes[0].name) == held
