@@ -17,6 +17,7 @@ from mooring.kubeapi.document import Json, Key, Object, find, mapping, number, t
 from mooring.lifecycle import Policy
 from mooring.model.errors import BadInput, Problem
 from mooring.model.member import Gang, Member
+from mooring.model.resources import format_gpus
 from mooring.operator.cycle import Wishes
 from mooring.planning import priority_of
 from mooring.policy import policy_of
@@ -133,6 +134,10 @@ def _pod_problems(job: TrainingJob, gang: Gang) -> list[Problem]:
         if not (job.spec.image or job.spec.kubernetes.of_role(settings.kubernetes).image):
             problems.append(Problem("spec.image", "nothing", f"an image for the pods of '{role}'"))
         member = next(one for one in gang.members if one.id.role == role)
+        if member.resources.gpu_share_millis:
+            found = format_gpus(member.resources.gpu_millis)
+            accepted = "whole GPUs: device plugins differ in how a pod asks for a share"
+            problems.append(Problem(f"spec.roles.{role}.resources.gpu", found, accepted))
         if not guaranteed(member):
             continue
         why = "its pods must be Guaranteed, being pinned or holding devices"

@@ -202,3 +202,13 @@ def test_what_is_written_is_read_back() -> None:
     assert (view.mark.job, view.mark.job_uid, str(view.mark.member)) == ("j", "uid-1", "worker-0")
     assert view.resources.cpu_millis == 2000
     assert len(view.cpus) == 2
+
+
+def test_shares_of_gpus_are_not_for_pods_yet() -> None:
+    roles = {"worker": {"resources": {"cpu": 1, "memory": "1Gi", "gpu": 0.25}}}
+    with pytest.raises(BadInput) as raised:
+        pods_of({"roles": roles})
+    (problem,) = raised.value.problems
+    assert problem.path == "spec.roles.worker.resources.gpu"
+    assert problem.found == "0.25"
+    assert "whole GPUs" in problem.accepted
