@@ -111,7 +111,8 @@ class ControlPlane:
             self.admin.delete(f"{pods}/{pod['metadata']['name']}", grace_s=0, missing_ok=True)
 
     def wait_for_pods_accepted(self, namespace: str) -> None:
-        """Admission refuses pods until the controllers have made the default ServiceAccount."""
+        """Admission refuses pods until the controllers have made the default ServiceAccount; right
+        after a start even the namespace may not be there yet."""
         container = {"name": "probe", "image": "probe"}
         pod = {"metadata": {"name": "probe"}, "spec": {"containers": [container]}}
 
@@ -120,7 +121,7 @@ class ControlPlane:
             try:
                 self.admin.create(f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
             except ApiError as error:
-                if error.status not in (403, 500):
+                if error.status not in (403, 404, 500):
                     raise
                 return False
             return True
