@@ -25,6 +25,7 @@ _COMMANDS = {
     "stop": ("mooring.cli.runs:stop", "Stop a run."),
     "clean": ("mooring.cli.runs:clean", "Remove what killed runs left behind."),
     "install": ("mooring.cli.install:install", "Print the manifests that set up a cluster."),
+    "submit": ("mooring.cli.submit:submit", "Send a job to a Kubernetes cluster."),
     "operator": ("mooring.cli.operator:operator", "Run the operator of a Kubernetes cluster."),
     "schema": ("mooring.cli.jobs:schema", "Print the JSON schema of job files."),
     "completion": ("mooring.cli.jobs:completion", "Print the shell's completion script."),

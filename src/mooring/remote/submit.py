@@ -1,0 +1,116 @@
+"""Sending a job to a cluster, and following it to its end.
+
+Everything that can be known to be wrong is said before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.pod import Owner
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.document import Json, Object, number, text
+from mooring.kubeapi.errors import AlreadyExists, Expired, KubeError, Unreachable
+from mooring.kubeapi.resources import CONFIG_MAP, TRAINING_JOB
+from mooring.model.errors import BadInput
+from mooring.model.status import Phase
+from mooring.operator.jobs import meaning_of
+from mooring.remote.files import config_map, pack
+from mooring.spec import TrainingJob
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A job on the cluster at one moment."""
+
+    phase: str
+    reason: str
+    message: str
+    ready: str
+    restarts: int
+    examples_per_s: float | None = None
+
+    @property
+    def final(self) -> bool:
+        return self.phase in (one.value for one in Phase if one.final)
+
+
+def manifest_of(job: TrainingJob, namespace: str, *, has_files: bool) -> dict[str, Json]:
+    """The object that is sent."""
+    document: dict[str, Json] = job.to_dict()
+    metadata: dict[str, Json] = {"name": job.metadata.name, "namespace": namespace}
+    if job.metadata.labels:
+        metadata["labels"] = dict(job.metadata.labels)
+    if has_files:
+        metadata["annotations"] = {names.FILES: f"{job.metadata.name}-files"}
+    return {**document, "metadata": metadata}
+
+
+async def submit(
+    client: Client, job: TrainingJob, namespace: str, job_dir: Path, source: str
+) -> Object:
+    """Create the job. Raises BadInput before anything is sent, or if the name is taken."""
+    archive = pack(job, job_dir, source)
+    manifest = manifest_of(job, namespace, has_files=archive is not None)
+    meaning_of(manifest)
+    try:
+        made = await client.create(TRAINING_JOB, manifest)
+    except AlreadyExists:
+        found = f"'{job.metadata.name}', which is there already in namespace {namespace}"
+        raise BadInput.at(
+            source, "metadata.name", found, "another name, or stop and delete that job first"
+        ) from None
+    if archive is not None:
+        owner = Owner(job.metadata.name, namespace, text(made, "metadata", "uid"))
+        try:
+            await client.apply(CONFIG_MAP, config_map(owner, archive))
+        except KubeError:
+            await client.delete(TRAINING_JOB, owner.name, namespace, uid=owner.uid)
+            raise
+    return made
+
+
+async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[Progress]:
+    """What becomes of the job, until its end; each answer differs from the one before."""
+    last: Progress | None = None
+    while True:
+        found = await client.get(TRAINING_JOB, name, namespace)
+        version = text(found, "metadata", "resourceVersion")
+        uid = text(found, "metadata", "uid")
+        progress = progress_of(found)
+        if progress != last:
+            last = progress
+            yield progress
+        if progress.final:
+            return
+        try:
+            async for change in client.watch(TRAINING_JOB, namespace, version):
+                if text(change.object, "metadata", "uid") != uid or change.kind == "BOOKMARK":
+                    continue
+                if change.kind == "DELETED":
+                    yield Progress("Deleted", "Deleted", "the job was deleted", "", 0)
+                    return
+                progress = progress_of(change.object)
+                if progress != last:
+                    last = progress
+                    yield progress
+                if progress.final:
+                    return
+        except (Unreachable, Expired):
+            continue
+
+
+def progress_of(found: Object) -> Progress:
+    rate = found.get("status")
+    rate = rate.get("examplesPerSecond") if isinstance(rate, dict) else None
+    return Progress(
+        phase=text(found, "status", "phase") or "Pending",
+        reason=text(found, "status", "reason"),
+        message=text(found, "status", "message"),
+        ready=text(found, "status", "ready"),
+        restarts=number(found, "status", "restarts"),
+        examples_per_s=float(rate) if isinstance(rate, int | float) else None,
+    )
