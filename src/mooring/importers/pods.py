@@ -31,6 +31,13 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ONE_CONTAINER = "a member has one container"
 _NO_TERMINAL = "members have no terminal"
+_NOT_IN_A_MEMBER = {
+    "initContainers": "none: what comes before the training is a job of its own (or --drop)",
+    "topologySpreadConstraints": "none: a placement preset or rule says how members spread",
+    "hostAliases": "none: members find each other by their identity",
+    "hostname": "none: Mooring names the members",
+    "activeDeadlineSeconds": "a limit for the whole job",
+}
 
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 #: What a pod may ask about itself and a member knows too.
@@ -171,15 +178,17 @@ def write_command(
         return
     words = program.argv if argv is None else tuple(argv)
     named = program.sources[0].present or pod.entrypoint or argv is not None
+    for source in program.sources:
+        source.map(pod.at("command"))
     if not named:
-        pod.draft.ledger.missing(
+        # Something must stand there, or its absence would be reported a second time.
+        pod.draft.put(pod.at("command"), ["entrypoint"])
+        program.sources[0].ledger.missing(
             program.sources[0].path,
             "nothing: the image's own entrypoint runs",
             "a command; an import cannot see into images: say it with --entrypoint",
         )
         return
-    for source in program.sources:
-        source.map(pod.at("command"))
     pod.draft.put(pod.at("command"), command(words, program.exports, before))
 
 
@@ -223,8 +232,11 @@ def _pod_settings(spec: Field, pod: Pod) -> None:
     if spec["dnsPolicy"].value in ("ClusterFirst", "ClusterFirstWithHostNet"):
         spec["dnsPolicy"].drop("Mooring's pods use the cluster's names")
     for name in ("hostNetwork", "hostIPC", "hostPID", "shareProcessNamespace"):
-        if not spec[name].flag():
-            spec[name].drop("it is off anyway")
+        if spec[name].flag():
+            spec[name].refuse("false: members' pods share nothing with their node or each other")
+        spec[name].drop("it is off anyway")
+    for name, accepted in _NOT_IN_A_MEMBER.items():
+        spec[name].refuse(accepted)
     if not pod.restart:
         spec["restartPolicy"].drop("the job's own restart policy counts, not the template's")
 
