@@ -10,7 +10,8 @@ from types import MappingProxyType
 from mooring.importers.draft import KUBERNETES, Draft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
-from mooring.importers.pods import PeerNames, Pod, Program, read_pod, write_command
+from mooring.importers.pod import PeerNames, Pod, Program
+from mooring.importers.pods import read_pod, write_command
 from mooring.importers.shell import Expression, Word, variable
 from mooring.importers.tracked import Field
 

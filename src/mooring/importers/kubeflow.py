@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from mooring.importers.draft import KUBERNETES, Draft
 from mooring.importers.kinds import Options
-from mooring.importers.pods import PeerNames, Pod, Program, read_object_metadata, read_pod
+from mooring.importers.metadata import read_object_metadata
+from mooring.importers.pod import PeerNames, Pod, Program
+from mooring.importers.pods import read_pod
 from mooring.importers.shell import Word
 from mooring.importers.tracked import Field
 

@@ -20,7 +20,8 @@ from mooring.importers.kubeflow import (
     read_replicas,
     read_run_policy,
 )
-from mooring.importers.pods import Pod, Program, write_command
+from mooring.importers.pod import Pod, Program
+from mooring.importers.pods import write_command
 from mooring.importers.shell import Word, is_script, plain
 from mooring.importers.tracked import Field
 

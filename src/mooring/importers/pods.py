@@ -6,29 +6,18 @@ work, which variables and host names the operator gives it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from mooring.frameworks import Framework
 from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.pod import Pod, Program
 from mooring.importers.pod_places import read_places
 from mooring.importers.resources import read_resources
 from mooring.importers.security import read_security
-from mooring.importers.shell import (
-    Expression,
-    Word,
-    command,
-    expand_references,
-    joined,
-    peer,
-    plain,
-    variable,
-)
+from mooring.importers.shell import Word, command
 from mooring.importers.tracked import Field
+from mooring.importers.variables import read_variables, read_words
+from mooring.importers.volumes import read_mounts, read_volume
 
-KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ONE_CONTAINER = "a member has one container"
 _NO_TERMINAL = "members have no terminal"
 _NOT_IN_A_MEMBER = {
@@ -38,89 +27,6 @@ _NOT_IN_A_MEMBER = {
     "hostname": "none: Mooring names the members",
     "activeDeadlineSeconds": "a limit for the whole job",
 }
-
-_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-#: What a pod may ask about itself and a member knows too.
-FIELD_REFERENCES = {
-    "metadata.name": Expression("${MOORING_JOB}-${MOORING_MEMBER}"),
-    "status.podIP": Expression("$(hostname -i | cut -d' ' -f1)"),
-    f"metadata.annotations['{_COMPLETION_INDEX}']": variable("JOB_COMPLETION_INDEX"),
-    f"metadata.labels['{_COMPLETION_INDEX}']": variable("JOB_COMPLETION_INDEX"),
-    "metadata.labels['training.kubeflow.org/replica-index']": variable("MOORING_INDEX"),
-    "metadata.labels['training.kubeflow.org/replica-type']": variable("MOORING_ROLE"),
-    "metadata.labels['training.kubeflow.org/job-name']": variable("MOORING_JOB"),
-    "metadata.annotations['volcano.sh/task-index']": variable("MOORING_INDEX"),
-}
-
-
-@dataclass(frozen=True)
-class PeerNames:
-    """Host names that the operator gives to pods, found in texts and replaced by where the member
-    really is. Groups of the pattern: see `find_peer`."""
-
-    pattern: re.Pattern[str]
-    find_peer: Mapping[str, str]
-    pods_per_job: Mapping[str, int] = field(default_factory=dict)
-
-    def replace(self, text: str) -> Word:
-        parts: list[str | Expression] = []
-        end = 0
-        for match in self.pattern.finditer(text):
-            groups = match.groupdict()
-            role = (
-                self.find_peer[groups["role"]]
-                if "role" in groups
-                else next(iter(self.find_peer.values()))
-            )
-            index = int(groups["index"]) + self.pods_per_job.get(role, 0) * int(
-                groups.get("job") or 0
-            )
-            parts += [text[end : match.start()], peer(role, index)]
-            end = match.end()
-        parts.append(text[end:])
-        return joined(parts)
-
-
-@dataclass(frozen=True)
-class Pod:
-    """One role's template, and what the importer of its kind knows about it.
-
-    exports: variables that the operator sets and the framework's adapter does not;
-    given: further variables that are there at run time; framework_ports: ports that Mooring
-    chooses itself; entrypoint: what the images run if the manifest does not say.
-    """
-
-    draft: Draft
-    role: str
-    container_names: tuple[str, ...] = ()
-    exports: Mapping[str, Word] = field(default_factory=dict)
-    given: frozenset[str] = frozenset()
-    framework_ports: frozenset[str] = frozenset()
-    peers: PeerNames | None = None
-    entrypoint: tuple[str, ...] = ()
-    restart: bool = False
-    role_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def at(self, *below: str) -> tuple[str | int, ...]:
-        return self.draft.role(self.role, *below)
-
-    def on_kubernetes(self, *below: str) -> tuple[str | int, ...]:
-        return self.at("kubernetes", *below)
-
-
-@dataclass(frozen=True)
-class Program:
-    """What the container runs: the words of its command, and variables for the shell to set."""
-
-    argv: tuple[Word, ...]
-    exports: Mapping[str, Word]
-    sources: tuple[Field, ...]
-    fields: tuple[Field | None, ...] = ()
-    """Where each word stands in the manifest; None if it comes from elsewhere."""
-
-    def texts(self) -> list[str]:
-        """The words, those parts left out that only the shell knows."""
-        return ["".join(part if isinstance(part, str) else "" for part in one) for one in self.argv]
 
 
 def read_pod(template: Field, pod: Pod) -> Program | None:
@@ -150,18 +56,18 @@ def read_container(container: Field, pod: Pod) -> Program:
     read_resources(container["resources"], pod.draft, pod.role)
     read_security(container["securityContext"], pod.draft, pod.role)
     _ports(container["ports"], pod)
-    _mounts(container["volumeMounts"], pod)
+    read_mounts(container["volumeMounts"], pod)
     for source in container["envFrom"].items():
         kept = pod.draft.get(pod.on_kubernetes("envFrom")) or []
         to = pod.on_kubernetes("envFrom")
         pod.draft.put(to, [*kept, source.map(to)])
     for name in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy"):
         container[name].refuse("no probes or hooks: a member is judged by how its program ends")
-    variables, exports = _variables(container["env"], pod)
-    found: list[tuple[Field | None, Word]] = [*_words(container["command"], variables, pod)]
+    variables, exports = read_variables(container["env"], pod)
+    found: list[tuple[Field | None, Word]] = [*read_words(container["command"], variables, pod)]
     if not found:
         found += [(None, (text,)) for text in pod.entrypoint]
-    found += _words(container["args"], variables, pod)
+    found += read_words(container["args"], variables, pod)
     return Program(
         tuple(words for _, words in found),
         exports,
@@ -170,9 +76,7 @@ def read_container(container: Field, pod: Pod) -> Program:
     )
 
 
-def write_command(
-    program: Program | None, pod: Pod, argv: Sequence[Word] | None = None, before: str = ""
-) -> None:
+def write_command(program: Program | None, pod: Pod, argv: Sequence[Word] | None = None) -> None:
     """Put the program's command, or another that the caller made of it, into the role."""
     if program is None:
         return
@@ -189,7 +93,7 @@ def write_command(
             "a command; an import cannot see into images: say it with --entrypoint",
         )
         return
-    pod.draft.put(pod.at("command"), command(words, program.exports, before))
+    pod.draft.put(pod.at("command"), command(words, program.exports))
 
 
 def _metadata(metadata: Field, pod: Pod) -> None:
@@ -215,7 +119,7 @@ def _pod_settings(spec: Field, pod: Pod) -> None:
         name = secret["name"].map(to)
         draft.put(to, [*(draft.get(to) or []), name])
     for volume in spec["volumes"].items():
-        _volume(volume, spec["containers"], pod)
+        read_volume(volume, spec["containers"], pod)
     read_security(spec["securityContext"], draft, pod.role)
     _scheduler(spec["schedulerName"], draft)
     draft.carry(("spec", "priority"), spec["priorityClassName"])
@@ -254,43 +158,6 @@ def _seconds(text: object) -> int:
     return int(str(text)[:-1]) if text else 0
 
 
-def _volume(volume: Field, containers: Field, pod: Pod) -> None:
-    """Passed on as it is; memory under /dev/shm is a size that Mooring sets itself."""
-    to = pod.on_kubernetes("volumes")
-    memory = volume["emptyDir"]
-    if memory["medium"].value == "Memory" and volume["name"].value in _shared(containers):
-        size = memory["sizeLimit"]
-        volume["name"].drop("Mooring mounts /dev/shm itself")
-        memory["medium"].drop("Mooring mounts /dev/shm itself")
-        if size.present:
-            pod.draft.carry(pod.on_kubernetes("sharedMemory"), size)
-        return
-    pod.draft.put(to, [*(pod.draft.get(to) or []), volume.map(to)])
-
-
-def _shared(containers: Field) -> set[object]:
-    return {
-        mount["name"].value
-        for container in containers.items()
-        for mount in container["volumeMounts"].items()
-        if _is_shared_memory(mount)
-    }
-
-
-def _is_shared_memory(mount: Field) -> bool:
-    return str(mount["mountPath"].value).rstrip("/") == "/dev/shm"
-
-
-def _mounts(mounts: Field, pod: Pod) -> None:
-    to = pod.on_kubernetes("volumeMounts")
-    for mount in mounts.items():
-        if _is_shared_memory(mount):
-            mount["name"].drop("Mooring mounts /dev/shm itself")
-            mount["mountPath"].drop("Mooring mounts /dev/shm itself")
-        else:
-            pod.draft.put(to, [*(pod.draft.get(to) or []), mount.map(to)])
-
-
 def _main_container(containers: Field, pod: Pod) -> Field | None:
     items = containers.items()
     if not items:
@@ -310,7 +177,7 @@ def _ports(ports: Field, pod: Pod) -> None:
         if port["protocol"].value not in (None, "TCP"):
             port["protocol"].refuse("TCP")
         port["protocol"].drop("ports of members are TCP")
-        if name.value in pod.framework_ports:
+        if str(name.value) in pod.framework_ports:
             number.drop("Mooring chooses the framework's port and tells the members")
             name.drop("Mooring chooses the framework's port and tells the members")
         elif number.whole() is not None:
@@ -318,136 +185,3 @@ def _ports(ports: Field, pod: Pod) -> None:
             to = pod.at("ports", label)
             name.map(to)
             pod.draft.carry(to, number)
-
-
-def _variables(env: Field, pod: Pod) -> tuple[dict[str, Word], dict[str, Word]]:
-    """All variables that a command may refer to, and those that the shell must set."""
-    exports = dict(pod.exports)
-    known: dict[str, Word] = {name: (variable(name),) for name in (*exports, *pod.given)}
-    for entry in env.items():
-        name = entry["name"].text()
-        if name is None:
-            pod.draft.ledger.missing(entry.path, "a variable without a name", "name: …")
-            continue
-        to = pod.at("env", name)
-        if entry["valueFrom"].present:
-            _value_from(entry, name, pod, exports)
-            known[name] = (variable(name),)
-            continue
-        value = _runtime(expand_references(entry["value"].text() or "", known), pod)
-        text = plain(value)
-        if text is not None:
-            entry["name"].map(to)
-            entry["value"].map(to)
-            pod.draft.put(to, text)
-        else:
-            entry["value"].map(pod.at("command"), note="the shell works it out")
-            entry["name"].map(pod.at("command"))
-            exports[name] = value
-        known[name] = value
-    return known, exports
-
-
-class _Owned(dict[str, Word]):
-    """The variables that the framework's adapter sets, whichever is asked for."""
-
-    def __init__(self, names: Mapping[str, Word], framework: Framework) -> None:
-        super().__init__(names)
-        self._framework = framework
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or (isinstance(name, str) and self._framework.owns(name))
-
-    def __missing__(self, name: str) -> Word:
-        return (variable(name),)
-
-
-def _words(words: Field, known: Mapping[str, Word], pod: Pod) -> list[tuple[Field, Word]]:
-    everything = _Owned(known, pod.draft.adapter)
-    found = []
-    for item in words.items():
-        text = item.text()
-        if text is not None:
-            found.append((item, _runtime(expand_references(text, everything), pod)))
-    return found
-
-
-def _runtime(parts: Word, pod: Pod) -> Word:
-    """With the operator's host names replaced."""
-    if pod.peers is None:
-        return parts
-    replaced: list[str | Expression] = []
-    for part in parts:
-        replaced += pod.peers.replace(part) if isinstance(part, str) else (part,)
-    return joined(replaced)
-
-
-def _value_from(entry: Field, name: str, pod: Pod, exports: dict[str, Word]) -> None:
-    source = entry["valueFrom"]
-    secret = source["secretKeyRef"]
-    to = pod.on_kubernetes("secretEnv", name)
-    if secret.present:
-        entry["name"].map(to)
-        pod.draft.carry((*to, "secret"), secret["name"])
-        pod.draft.carry((*to, "key"), secret["key"])
-        if secret["optional"].flag():
-            secret["optional"].refuse("false: the secret must be there")
-        secret["optional"].drop("it is not optional")
-        return
-    path = source["fieldRef"]["fieldPath"].value
-    known = FIELD_REFERENCES.get(path) if isinstance(path, str) else None
-    if known is not None:
-        where = pod.at("command")
-        entry["name"].map(where)
-        source["fieldRef"]["fieldPath"].map(where, note="the shell works it out")
-        source["fieldRef"]["apiVersion"].drop("there is one version of this")
-        exports[name] = (known,)
-        return
-    accepted = "value, valueFrom.secretKeyRef, or valueFrom.fieldRef of name, address or index"
-    for kind, value in source.fields():
-        value.refuse(accepted, found=f"a variable from {kind}")
-    entry["name"].refuse(accepted, found=f"{name}, whose value comes from elsewhere")
-
-
-def read_object_metadata(metadata: Field, draft: Draft, rename: str | None = None) -> str:
-    """The name, labels and annotations of the whole job. Returns its name in the manifest."""
-    name = metadata["name"].text() or ""
-    generated = metadata["generateName"].text()
-    if rename is not None:
-        metadata["name"].drop(f"--name {rename}")
-        metadata["generateName"].drop(f"--name {rename}")
-        draft.put(("metadata", "name"), rename)
-    elif name:
-        draft.carry(("metadata", "name"), metadata["name"])
-        metadata["generateName"].drop("there is a name")
-    elif generated:
-        draft.carry(("metadata", "name"), metadata["generateName"], generated.rstrip("-"))
-    else:
-        draft.ledger.missing((*metadata.path, "name"), "nothing", "a name, here or with --name")
-        draft.put(("metadata", "name"), "unnamed")
-    draft.carry((*KUBERNETES, "namespace"), metadata["namespace"])
-    for key, value in metadata["labels"].fields():
-        if key == KUEUE_QUEUE:
-            draft.carry((*KUBERNETES, "queue"), value)
-            draft.put((*KUBERNETES, "scheduler"), "kueue")
-        else:
-            draft.carry(("metadata", "labels", key), value)
-    for key, value in metadata["annotations"].fields():
-        if key == _LAST_APPLIED:
-            value.drop("kubectl's own copy of the manifest")
-        else:
-            draft.carry((*KUBERNETES, "annotations", key), value)
-    for key in (
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "managedFields",
-        "selfLink",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ):
-        metadata[key].drop("the API server writes it")
-    metadata["ownerReferences"].drop("the imported job belongs to nobody")
-    metadata["finalizers"].drop("they belong to the other operator")
-    return name or (generated or "").rstrip("-") or "unnamed"

@@ -19,7 +19,8 @@ from mooring.importers.kubeflow import (
     read_replicas,
     read_run_policy,
 )
-from mooring.importers.pods import Program, write_command
+from mooring.importers.pod import Program
+from mooring.importers.pods import write_command
 from mooring.importers.tracked import Field
 
 STYLE = Style(container="pytorch", port="pytorchjob-port", restart="OnFailure")

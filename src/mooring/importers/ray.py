@@ -7,6 +7,7 @@ head's address from Mooring's identity. The driver's end is the job's.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping
 
@@ -15,9 +16,11 @@ import yaml
 from mooring.importers.draft import KUBERNETES, Draft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
-from mooring.importers.pods import Pod, Program, read_pod
+from mooring.importers.pod import Pod, Program
+from mooring.importers.pods import read_pod
 from mooring.importers.shell import command, peer
 from mooring.importers.tracked import Field
+from mooring.model.resources import parse_quantity
 
 HEAD = "head"
 DRIVER = "driver"
@@ -137,11 +140,17 @@ def _start(params: Field, pod: Pod) -> str:
     resources: Mapping[str, object] = pod.draft.get(pod.at("resources")) or {}
     if "gpu" in resources:
         options.setdefault("num-gpus", str(resources["gpu"]))
-    cpu = str(resources.get("cpu", ""))
-    if cpu:
-        whole = -(-int(cpu[:-1]) // 1000) if cpu.endswith("m") else int(-(-float(cpu) // 1))
-        options.setdefault("num-cpus", str(whole))
+    if "cpu" in resources:
+        options.setdefault("num-cpus", str(_whole_cpus(str(resources["cpu"]))))
     return "".join(f" --{name}={shlex.quote(value)}" for name, value in options.items())
+
+
+def _whole_cpus(text: str) -> int:
+    """Rounded up, as KubeRay does it; 0 for what is no quantity, which the loader then rejects."""
+    try:
+        return math.ceil(parse_quantity(text))
+    except (ValueError, ArithmeticError):
+        return 0
 
 
 def _write(program: Program | None, pod: Pod, script: str) -> None:

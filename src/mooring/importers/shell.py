@@ -101,10 +101,9 @@ def is_script(argv: Sequence[Word]) -> bool:
     )
 
 
-def command(argv: Sequence[Word], exports: Mapping[str, Word], before: str = "") -> list[str]:
-    """The command as the job file has it. `before` is run by the shell, after the exports."""
+def command(argv: Sequence[Word], exports: Mapping[str, Word]) -> list[str]:
+    """The command as the job file has it."""
     head = "".join(f"export {name}={_quoted(value)}\n" for name, value in exports.items())
-    head += before
     texts = [plain(one) for one in argv]
     literal = [text for text in texts if text is not None]
     if not head and len(literal) == len(argv):

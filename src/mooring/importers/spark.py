@@ -14,8 +14,9 @@ import shlex
 from mooring.importers.draft import KUBERNETES, Draft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
+from mooring.importers.pod import Pod
 from mooring.importers.pod_places import read_places
-from mooring.importers.pods import Pod, read_container
+from mooring.importers.pods import read_container
 from mooring.importers.shell import Word, command, peer
 from mooring.importers.tracked import Field
 
@@ -39,8 +40,7 @@ def read_sparkapplication(document: Field, options: Options) -> Draft:
         spec["mode"].map(draft.role(DRIVER), note="the driver is a member of the job")
     overhead = _OVERHEAD_JVM if spec["type"].value in ("Java", "Scala") else _OVERHEAD_OTHERS
     if spec["memoryOverheadFactor"].present:
-        factor = spec["memoryOverheadFactor"].map(draft.role(EXECUTOR, "resources", "memory"))
-        overhead = float(factor)
+        overhead = _factor(spec["memoryOverheadFactor"], draft)
     conf = _configuration(spec, draft)
     submit = _submit(spec, draft, conf)
     memory = _member(spec["driver"], DRIVER, spec, draft, overhead)
@@ -85,6 +85,18 @@ def read_sparkapplication(document: Field, options: Options) -> Draft:
     )
     _policies(spec, draft)
     return draft
+
+
+def _factor(field: Field, draft: Draft) -> float:
+    try:
+        factor = float(field.value)
+    except (TypeError, ValueError):
+        factor = math.nan
+    if 0 <= factor < 100:
+        field.map(draft.role(EXECUTOR, "resources", "memory"))
+        return factor
+    field.refuse("a number such as 0.1")
+    return 0
 
 
 def _configuration(spec: Field, draft: Draft) -> list[str]:
@@ -167,21 +179,14 @@ def _member(member: Field, role: str, spec: Field, draft: Draft, overhead: float
         for name, value in member[kind].fields():
             draft.carry(pod.on_kubernetes(kind, name), value)
     read_places(member, draft, role, {})
-    # The operator's names for env, mounts and ports are those of a container.
-    only = {"env": member["env"], "envFrom": member["envFrom"]}
-    if any(one.present for one in only.values()) or member["volumeMounts"].present:
-        _container_parts(member, pod)
+    # The operator's names for these are those of a container.
+    container = member.only("env", "envFrom", "volumeMounts")
+    if container.present:
+        read_container(container, pod)
     for volume in spec["volumes"].items():
         to = pod.on_kubernetes("volumes")
         draft.put(to, [*(draft.get(to) or []), volume.map(to)])
     return heap
-
-
-def _container_parts(member: Field, pod: Pod) -> None:
-    keep = {
-        key: member.value[key] for key in ("env", "envFrom", "volumeMounts") if key in member.value
-    }
-    read_container(Field(member.ledger, member.path, keep), pod)
 
 
 def _mebibytes(field: Field) -> int | None:

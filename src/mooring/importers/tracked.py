@@ -180,6 +180,11 @@ class Field:
         found = [(key, self[key]) for key in self._mapping()]
         return [(key, field) for key, field in found if field.present]
 
+    def only(self, *keys: str) -> Field:
+        """The same place with these of its fields alone; absent if it has none of them."""
+        kept = {key: self[key].value for key in keys if self[key].present}
+        return Field(self.ledger, self.path, kept or None)
+
     def items(self) -> list[Field]:
         """The items of a list."""
         if self.value is None:

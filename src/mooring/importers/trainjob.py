@@ -17,7 +17,8 @@ from mooring.importers.jobs import (
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
 from mooring.importers.mpijob import drop_worker_command, read_mpi_settings, write_launcher
-from mooring.importers.pods import Pod, Program, read_container, write_command
+from mooring.importers.pod import Pod, Program
+from mooring.importers.pods import read_container, write_command
 from mooring.importers.pytorchjob import runs_torchrun
 from mooring.importers.resources import read_resources
 from mooring.importers.tracked import Field, Ledger
@@ -102,22 +103,22 @@ def _read_roles(
             draft.carry((*KUBERNETES, kind, key), value)
     jobs = template["spec"]["replicatedJobs"]
     ancestors = {
-        job["name"].value: job["template"]["metadata"]["labels"][_STEP].value
+        str(job["name"].value): str(job["template"]["metadata"]["labels"][_STEP].value)
         for job in jobs.items()
     }
-    renamed = {str(job): "worker" for job in ancestors if job != "launcher"}
+    renamed = {job: "worker" for job in ancestors if job != "launcher"}
     for job in jobs.items():
-        if str(ancestors[job["name"].value]).endswith("initializer"):
+        if ancestors[str(job["name"].value)].endswith("initializer"):
             job.refuse("none: a step before the training is a job of its own")
     replicated = [
         one
         for one in read_replicated(jobs, draft, renamed)
-        if not str(ancestors[one.field["name"].value]).endswith("initializer")
+        if not ancestors[str(one.field["name"].value)].endswith("initializer")
     ]
     _node_count(policy["numNodes"], trainer["numNodes"], draft)
     names = jobset_names(name, name, replicated)
     for one in replicated:
-        own = _trains(one, ancestors, draft)
+        own = _trains(one, draft)
         pod = jobset_pod(one, replicated, draft, names, options, _CONTAINER)
         program = read_replicated_pod(one, pod)
         if program is not None:
@@ -129,7 +130,7 @@ def _read_roles(
         read_mpi_settings(policy["mpi"], draft)
 
 
-def _trains(one: Replicated, ancestors: dict[object, object], draft: Draft) -> bool:
+def _trains(one: Replicated, draft: Draft) -> bool:
     """Whether the TrainJob's command is for these pods: in MPI only for the launcher's."""
     if draft.framework == "mpi":
         return one.role == "launcher"
@@ -146,17 +147,14 @@ def _node_count(usual: Field, wanted: Field, draft: Draft) -> None:
 
 def _overridden(one: Replicated, program: Program, trainer: Field, pod: Pod, own: bool) -> Program:
     container = next(iter(one.field["template"]["spec"]["template"]["spec"]["containers"].items()))
-    above = {key: trainer.value[key] for key in ("image", "env") if key in (trainer.value or {})}
-    if own:
-        above |= {
-            key: trainer.value[key] for key in ("command", "args") if key in (trainer.value or {})
-        }
-    if above:
-        over = read_container(Field(trainer.ledger, trainer.path, above), pod)
+    keys = ("image", "env", "command", "args") if own else ("image", "env")
+    above = trainer.only(*keys)
+    if above.present:
+        over = read_container(above, pod)
         words = program.argv
         if over.sources[0].present or over.sources[1].present:
             words = over.argv
-        for key in above:
+        for key, _ in above.fields():
             if key != "env":
                 container[key].drop(_OVERRIDDEN)
         chosen = over if words is over.argv else program

@@ -9,7 +9,8 @@ from mooring.importers.draft import KUBERNETES, Draft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_min_available, read_seconds
 from mooring.importers.mpijob import drop_worker_command, write_launcher
-from mooring.importers.pods import PeerNames, Pod, read_pod, write_command
+from mooring.importers.pod import PeerNames, Pod
+from mooring.importers.pods import read_pod, write_command
 from mooring.importers.tracked import Field
 
 _FRAMEWORK_PLUGINS = ("tensorflow", "pytorch", "mpi")
@@ -37,7 +38,8 @@ class Task:
 @manifest("Job", "batch.volcano.sh/v1alpha1", project="Volcano")
 def read_volcano(document: Field, options: Options) -> Draft:
     spec = document["spec"]
-    plugin = next((one for one in _FRAMEWORK_PLUGINS if one in (spec["plugins"].value or {})), None)
+    plugins = dict(spec["plugins"].fields())
+    plugin = next((one for one in _FRAMEWORK_PLUGINS if one in plugins), None)
     draft = Draft(document.ledger, plugin or "indexed", _strategy(plugin, spec))
     name = read_head(document, draft, options)
     tasks = _tasks(spec["tasks"], _renamed(plugin, spec["plugins"]), draft)
