@@ -140,9 +140,7 @@ def read_restart(policy: Field, draft: Draft, role: str, default: str) -> None:
 
 
 def read_run_policy(policy: Field, draft: Draft, members: int) -> None:
-    clean = policy["cleanPodPolicy"].choice("Running", "All", "None")
-    if clean is not None:
-        draft.carry((*KUBERNETES, "cleanPods"), policy["cleanPodPolicy"], clean.lower())
+    read_clean_pods(policy["cleanPodPolicy"], draft)
     read_seconds(policy["ttlSecondsAfterFinished"], draft, (*KUBERNETES, "ttlAfterFinished"))
     read_seconds(policy["activeDeadlineSeconds"], draft, ("spec", "timeLimit"))
     draft.carry(
@@ -155,6 +153,17 @@ def read_run_policy(policy: Field, draft: Draft, members: int) -> None:
     policy["suspend"].drop("jobs are not suspended unless they say so")
     policy["managedBy"].drop("Mooring manages the imported job")
     read_scheduling(policy["schedulingPolicy"], draft, members)
+
+
+def read_clean_pods(policy: Field, draft: Draft) -> None:
+    """`None` keeps even pods that still run, which would hold their place for ever."""
+    text = policy.choice("Running", "All", "None")
+    if text is not None:
+        note = (
+            "pods that have ended are kept, those still running are not" if text == "None" else ""
+        )
+        clean = "all" if text == "All" else "running"
+        draft.carry((*KUBERNETES, "cleanPods"), policy, clean, note)
 
 
 def read_scheduling(policy: Field, draft: Draft, members: int) -> None:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import Draft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import (
     Style,
     pod_of,
+    read_clean_pods,
     read_head,
     read_replica,
     read_replicas,
@@ -65,9 +66,7 @@ def _read(document: Field, options: Options, launcher: Style, worker: Style) -> 
             drop_worker_command(program)
     draft.carry(draft.role("worker", "processes"), spec["slotsPerWorker"])
     read_run_policy(spec["runPolicy"], draft, sum(one.count for one in replicas))
-    clean = spec["cleanPodPolicy"].choice("Running", "All", "None")
-    if clean is not None:
-        draft.carry((*KUBERNETES, "cleanPods"), spec["cleanPodPolicy"], clean.lower())
+    read_clean_pods(spec["cleanPodPolicy"], draft)
     spec["mainContainer"].drop("a member has one container")
     read_mpi_settings(spec, draft)
     return draft

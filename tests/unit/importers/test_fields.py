@@ -246,6 +246,16 @@ KIND_ROWS: list[tuple[Data, str, Any]] = [
         "spec/priority",
         "high",
     ),
+    (
+        tfjob({"Worker": {}}, runPolicy={"cleanPodPolicy": "All"}),
+        "spec/kubernetes/cleanPods",
+        "all",
+    ),
+    (
+        tfjob({"Worker": {}}, runPolicy={"cleanPodPolicy": "None"}),
+        "spec/kubernetes/cleanPods",
+        "running",
+    ),
     (pytorchjob({"Worker": {}}), "spec/roles/worker/restart", "member"),  # OnFailure there
     (pytorchjob({"Master": {}}), "spec/roles/worker/replicas", 1),
     (
