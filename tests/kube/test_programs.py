@@ -12,6 +12,7 @@ import pytest
 from kube.cluster import binaries, build
 from kube.cluster.binaries import ALL, CNI_PLUGINS, MissingProgram
 from kube.cluster.debian import NotAvailable
+from kube.cluster.progress import Progress
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -119,3 +120,14 @@ def test_without_programs_tests_are_skipped_and_fail_in_ci(
     assert "no Kubernetes for this test: there is no Kubernetes" in answer.stdout
     assert outcome in answer.stdout
     assert answer.returncode == (1 if ci else 0)
+
+
+def test_progress_counts_on_after_an_interruption(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for lines, said in ((["a/b\n", "c\n"], "2 of 3"), (["c\n", "d.e/f\n"], "3 of 3")):
+        with Progress(3, tmp_path / "compiled.txt") as progress:
+            assert all(progress.step(line) for line in lines)
+            assert not progress.step("# c\n")
+            assert not progress.step("x.go:1:2: undefined: y\n")
+        assert f"compiled {said} packages" in capsys.readouterr().err

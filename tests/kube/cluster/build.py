@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from kube.cluster import binaries
 from kube.cluster.debian import Debian, NotAvailable
+from kube.cluster.progress import Progress
 
 GO = "golang-1.19"
 BUILD_PACKAGES = (f"{GO}-go", f"{GO}-src", "golang-github-modern-go-reflect2-dev")
@@ -171,10 +171,10 @@ class _Build:
             for key, value in said.items():
                 flags.append(f"-X k8s.io/kubernetes/vendor/k8s.io/{package}.{key}={value}")
         commands = [f"./cmd/{name}" for name in COMPILED]
-        # -tags providerless leaves the clouds' libraries out: half of the time.
+        # -tags providerless leaves the clouds' libraries out.
         common = ["-tags=providerless", "-trimpath"]
         listed = self._go("list", "-deps", *common[:1], *commands).splitlines()
-        progress = _Progress("compiling", len(set(listed)))
+        progress = Progress(len(set(listed)), self.work / "compiled.txt")
         with subprocess.Popen(
             [
                 *(self._go_program, "build", "-v", *common),
@@ -186,8 +186,8 @@ class _Build:
             text=True,
         ) as process:
             assert process.stderr is not None
-            told = [line for line in process.stderr if not progress.step(line)]
-        progress.end()
+            with progress:
+                told = [line for line in process.stderr if not progress.step(line)]
         if process.returncode != 0:
             raise NotAvailable(f"go build failed:\n{''.join(told)}")
 
@@ -227,34 +227,6 @@ class _Build:
         if answer.returncode != 0:
             raise NotAvailable(f"go {arguments[0]} failed:\n{answer.stderr}")
         return answer.stdout
-
-
-class _Progress:
-    """One line that counts up on a terminal; a line every so often elsewhere."""
-
-    def __init__(self, what: str, total: int) -> None:
-        self.what, self.total, self.done = what, total, 0
-        self.started_s = self.said_s = time.monotonic()
-        self.terminal = sys.stderr.isatty()
-
-    def step(self, line: str) -> bool:
-        """Whether this line of `go build -v` names a package."""
-        if not re.fullmatch(r"[\w./~-]+", line.strip()):
-            return False
-        self.done += 1
-        now_s = time.monotonic()
-        if now_s - self.said_s >= (0.2 if self.terminal else 20):
-            self.said_s = now_s
-            self._show("\r" if self.terminal else "\n")
-        return True
-
-    def end(self) -> None:
-        self._show("\n")
-
-    def _show(self, ending: str) -> None:
-        elapsed_s = time.monotonic() - self.started_s
-        text = f"{self.what} {self.done}/{self.total} packages, {elapsed_s:.0f} s"
-        print(f"kubernetes: {text}", end=ending, file=sys.stderr, flush=True)
 
 
 def _say(text: str) -> None:
