@@ -13,7 +13,7 @@ from pathlib import Path
 from kube.cluster.bed import free_ports, need
 from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
-from kube.cluster.fake_nodes import remove_node
+from kube.cluster.fake_nodes import remove_nodes
 from support.waiting import until
 
 # Every kubemark listens on /tmp/kubelet_remote.sock: it gets a /tmp of its own, and sees the bed's
@@ -42,7 +42,7 @@ def hollow_nodes(plane: ControlPlane, count: int, prefix: str = "hollow") -> Ite
     finally:
         for name in names:
             plane.bed.stop(name)
-            remove_node(plane.admin, name)
+        remove_nodes(plane.admin, names)
 
 
 def _start(plane: ControlPlane, name: str, port: int, read_only_port: int) -> None:

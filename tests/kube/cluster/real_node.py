@@ -23,7 +23,7 @@ from kube.cluster import guard, images, kubeconfig, node_init
 from kube.cluster.bed import BedError, need
 from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
-from kube.cluster.fake_nodes import remove_node
+from kube.cluster.fake_nodes import remove_nodes
 from kube.cluster.hollow import NO_CLOUD, is_ready
 from support.waiting import until
 
@@ -147,7 +147,7 @@ class RealNodes:
             self._wait_ready(made)
             yield made
         finally:
-            remove_node(self.plane.admin, name)
+            remove_nodes(self.plane.admin, [name])
             # SIGTERM would only reach `unshare`, which waits for the node's first process.
             bed.stop(name, signal.SIGKILL)
 
