@@ -133,7 +133,8 @@ def _runs(
 ) -> Iterator[tuple[Want, tuple[int, ...]]]:
     """Members of one kind side by side are placed at once.
 
-    Where all of a role must be on one node, the first chooses it and is on its own.
+    Where all of a role must be on one node, the first chooses it and is on its own. Where what one
+    mounts decides about the next, each is on its own.
     """
     for number, group in itertools.groupby(order, key=kinds.of.__getitem__):
         want, positions = kinds.wants[number], tuple(group)
@@ -143,6 +144,12 @@ def _runs(
             and want.role in rule.others
             for rule in board.required
         )
+        if want.volumes and board.layout.catalogue is not None:
+            catalogue = board.layout.catalogue
+            first_chooses |= any(catalogue.one_node(volume) for volume in want.volumes)
+            if any(catalogue.one_by_one(volume) for volume in want.volumes):
+                yield from ((want, (position,)) for position in positions)
+                continue
         if first_chooses and len(positions) > 1:
             yield want, positions[:1]
             yield want, positions[1:]

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from mooring.brain.attachments import Attachments
 from mooring.brain.layout import ALL, Amounts, Free, Layout, Mask, Rows, Values
 from mooring.brain.pool import Numbers
 from mooring.brain.presets import Recipe
@@ -61,6 +62,7 @@ class Board:
         self._roles: dict[str, Numbers] = {}
         self._ports: dict[int, Mask] = {}
         self._residents: dict[Labels, Numbers | None] = {}
+        self._attachments: Attachments | None = None
         self._extended: dict[str, Amounts] = {}
         self._once: dict[str, Values] | None = None
 
@@ -108,6 +110,13 @@ class Board:
         if sought not in self._residents:
             self._residents[sought] = with_labels(self.free.residents, sought, len(self.layout))
         return self._residents[sought]
+
+    @property
+    def attachments(self) -> Attachments | None:
+        """Who mounts what; None if nothing is known of volumes."""
+        if self._attachments is None and self.free.attachments is not None:
+            self._attachments = self.free.attachments.copy()
+        return self._attachments
 
     def free_cpus(self, rows: Rows) -> Numbers:
         """CPUs that nobody holds exclusively."""
@@ -282,8 +291,19 @@ class Board:
             free.sharers[rows] += count
         for name, asked in want.asked.extended:
             self.extended(name)[rows] -= count * np.int64(asked)
+        if want.volumes and self.attachments is not None:
+            self._mount(want, self.attachments, rows, count)
         for port in want.ports:
             self.port(port)[rows] = np.asarray(count) > 0
+
+    def _mount(self, want: Want, there: Attachments, rows: Rows, count: Numbers | int) -> None:
+        nodes = np.arange(len(self.layout))[rows].tolist()
+        for node, each in zip(nodes, np.broadcast_to(count, len(nodes)).tolist(), strict=True):
+            for _ in range(abs(each)):
+                if each > 0:
+                    there.take(want.volumes, node)
+                else:
+                    there.give_back(want.volumes, node)
 
 
 def _keep(kept: dict[Key, Kept], key: Key, value: Kept) -> None:

@@ -202,7 +202,7 @@ def _more_nodes(gang: Gang, snapshot: Snapshot, fits_on: Fits) -> Iterator[str]:
 
     def with_more(count: int) -> bool:
         extra = tuple(replace(pattern, name=f"new-{number}") for number in range(count))
-        wider = Snapshot((*snapshot.nodes, *extra), snapshot.use)
+        wider = replace(snapshot, nodes=(*snapshot.nodes, *extra))
         return fits_on(gang, wider)
 
     fewest = smallest(1, _MOST_NEW_NODES, with_more)

@@ -36,6 +36,8 @@ def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
     first = {number: rank for rank, number in reversed(list(enumerate(kinds.of[i] for i in order)))}
     order = tuple(sorted(order, key=lambda i: (first[kinds.of[i]], i)))
     sought = {want.wish.node for want in kinds.wants}
+    if any(want.volumes for want in kinds.wants):
+        sought.update(board.layout.index)  # what is mounted where tells any two nodes apart
     alike = [_kind(board, index, sought) for index in range(len(board.layout))]
     seen: set[Hashable] = set()
     chosen: dict[int, int] = {}

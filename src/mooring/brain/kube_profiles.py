@@ -1,9 +1,8 @@
 """Profiles of Kubernetes' scheduler: the legacy Policy, and KubeSchedulerConfiguration.
 
-Rules that have a counterpart here are taken over with their weights; those about things that
-Mooring does not know (volumes) are left out and named. A weight of 1 there
-counts as a tenth of a member here: as there, such rules decide between nodes that are otherwise
-about equal.
+Rules that have a counterpart here are taken over with their weights; the others are left out and
+named. A weight of 1 there counts as a tenth of a member here: as there, such rules decide between
+nodes that are otherwise about equal.
 """
 
 from __future__ import annotations
@@ -26,6 +25,15 @@ _PREDICATES = {
     "PodToleratesNodeTaints": ("taints",),
     "MatchInterPodAffinity": ("apart", "together"),
     "EvenPodsSpread": ("topology-spread",),
+    "NoVolumeZoneConflict": ("volume-zone",),
+    "NoDiskConflict": ("disks",),
+    "CheckVolumeBinding": ("volume-binding",),
+    "NoVolumeNodeConflict": ("volume-binding",),
+    "MaxCSIVolumeCountPred": ("volume-count",),
+    "MaxEBSVolumeCount": ("volume-count",),
+    "MaxGCEPDVolumeCount": ("volume-count",),
+    "MaxAzureDiskVolumeCount": ("volume-count",),
+    "MaxCinderVolumeCount": ("volume-count",),
 }
 _PRIORITIES = {
     "LeastRequestedPriority": ("least-requested",),
@@ -55,6 +63,24 @@ _PLUGINS = {
     "NodePreferAvoidPods": ("avoid",),
     "PodTopologySpread": ("topology-spread", "host-spread"),
     "InterPodAffinity": ("together", "apart"),
+}
+#: Filters are enabled there by default and need not be written.
+_FILTER_PLUGINS = {
+    "NodeName": ("host",),
+    "NodePorts": ("ports",),
+    "NodeAffinity": ("selector", "affinity"),
+    "TaintToleration": ("taints",),
+    "NodeResourcesFit": ("resources",),
+    "InterPodAffinity": ("apart", "together"),
+    "PodTopologySpread": ("topology-spread",),
+    "VolumeZone": ("volume-zone",),
+    "VolumeRestrictions": ("disks",),
+    "VolumeBinding": ("volume-binding",),
+    "NodeVolumeLimits": ("volume-count",),
+    "EBSLimits": ("volume-count",),
+    "GCEPDLimits": ("volume-count",),
+    "AzureDiskLimits": ("volume-count",),
+    "CinderLimits": ("volume-count",),
 }
 #: What is enabled unless it is disabled, with its weight: the documented defaults.
 _DEFAULT_PLUGINS = {
@@ -133,9 +159,17 @@ def from_configuration(
     notes = [f"{other}: only the first profile is read" for other, _ in profiles[1:]]
     plugins = _mapping(first.get("plugins"), f"{path}.plugins", source)
     enabled = dict(_DEFAULT_PLUGINS)
-    for point in ("multiPoint", "score"):
+    filters: list[str] = []
+    for point in ("multiPoint", "filter", "score"):
         where = f"{path}.plugins.{point}"
         section = _mapping(plugins.get(point), where, source)
+        if point == "filter":
+            for at, entry in _entries(section, "enabled", source, where):
+                name = _name(entry, at, source)
+                filters += _FILTER_PLUGINS.get(name, ())
+                if name not in _FILTER_PLUGINS:
+                    notes.append(f"{path}: {name} has no counterpart and is left out")
+            continue
         for at, entry in _entries(section, "disabled", source, where):
             name = _name(entry, at, source)
             for known in list(enabled) if name == "*" else [name]:
@@ -146,13 +180,15 @@ def from_configuration(
     weights: dict[str, float] = {}
     for name, weight in enabled.items():
         ours = (strategy,) if name == "NodeResourcesFit" else _PLUGINS.get(name, ())
-        if not ours:
+        filters += _FILTER_PLUGINS.get(name, ()) if name not in _DEFAULT_PLUGINS else ()
+        if not ours and name not in _FILTER_PLUGINS:
             notes.append(f"{path}: {name} has no counterpart and is left out")
         for rule in ours:
             weights[rule] = _WEIGHT * weight
     scheduler = first.get("schedulerName")
     name = scheduler if isinstance(scheduler, str) else "default-scheduler"
-    return Profile(name, ALWAYS, tuple(weights.items()), shape, ratio_of), tuple(notes)
+    all_filters = tuple(dict.fromkeys((*ALWAYS, *filters)))
+    return Profile(name, all_filters, tuple(weights.items()), shape, ratio_of), tuple(notes)
 
 
 def to_configuration(profile: Profile) -> dict[str, object]:

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.brain.attachments import Attachments
 from mooring.brain.pool import Numbers, Pool
 from mooring.brain.residents import Residents, on_node, settle
 from mooring.brain.shares import WHOLE
+from mooring.brain.storage import Catalogue
 from mooring.brain.want import Want
 from mooring.model.cluster import KubeletPolicy, Node, NodeUse, Snapshot, Taint
 from mooring.model.resources import Counts, Resources
 from mooring.model.topology_spread import HOSTNAME
+from mooring.model.volumes import Storage
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -29,6 +32,7 @@ ALL = slice(None)
 #: On a node with this label the listed CPUs belong to other virtual nodes as well.
 CPUS_LABEL = "mooring.dev/cpus"
 OVERLAPPING = "overlapping"
+_NO_LIMIT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def devices_of(node: Node) -> Devices:
 
 
 class Layout:
-    def __init__(self, nodes: tuple[Node, ...]) -> None:
+    def __init__(self, nodes: tuple[Node, ...], storage: Storage | None = None) -> None:
         self.nodes = nodes
         self.index = {node.name: index for index, node in enumerate(nodes)}
         self.pool = Pool()
@@ -103,6 +107,17 @@ class Layout:
         for index, node in enumerate(nodes):
             for job in node.avoids:
                 self.avoids.setdefault(job, []).append(index)
+        #: What is known of volumes; None if nothing is.
+        self.catalogue = (
+            Catalogue(storage, [dict(known) for known in labels], self.label_class)
+            if storage is not None
+            else None
+        )
+        #: Driver -> how many volumes each node can attach.
+        self.volume_limits = {
+            driver: _amounts([dict(node.volume_limits).get(driver, _NO_LIMIT) for node in nodes])
+            for driver in {driver for node in nodes for driver, _ in node.volume_limits}
+        }
         #: Answers that rest on what nodes are, by rule and want: asked once, kept for later gangs.
         self.fixed_refusals: dict[tuple[tuple[str, ...], Want], Mask] = {}
         self.fixed_scores: dict[tuple[str, Want], Values | float] = {}
@@ -172,10 +187,13 @@ class Free:
     extended: dict[str, Amounts]
     """What is left of each extended resource that any node has."""
     residents: Residents
+    attachments: Attachments | None = None
 
     def copy(self) -> Free:
         ports = {port: set(nodes) for port, nodes in self.ports.items()}
         twin = self.over(ports)
+        if self.attachments is not None:
+            twin.attachments = self.attachments.copy()
         twin.residents = dict(self.residents)
         twin.extended = {name: amounts.copy() for name, amounts in self.extended.items()}
         return twin
@@ -192,6 +210,7 @@ class Free:
             ports,
             self.extended,
             self.residents,
+            self.attachments,
         )
 
     @property
@@ -228,6 +247,12 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
     for index, use in enumerate(uses):
         for labels, there in use.residents:
             settle(residents, [(labels, index)] * there, 1)
+    attachments = None
+    if layout.catalogue is not None:
+        attachments = Attachments(layout.catalogue)
+        for index, use in enumerate(uses):
+            for volume, there in use.volumes:
+                attachments.take([volume] * there, index)
     unused = _amounts(
         [_unused_gpus(node, use) for node, use in zip(layout.nodes, uses, strict=True)]
     )
@@ -244,6 +269,7 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
             for name, has in layout.extended.items()
         },
         residents,
+        attachments,
     )
 
 
@@ -272,6 +298,7 @@ def use_of(layout: Layout, free: Free, index: int) -> NodeUse:
         int(free.sharers[index]),
         on_node(free.residents, index),
         tuple((hardware.gpus[card].index, WHOLE - rest) for card, rest in left),
+        free.attachments.on_node(index) if free.attachments is not None else (),
     )
 
 

@@ -65,7 +65,9 @@ def packable(gangs: Sequence[Gang], layout: Layout, profile: Profile) -> bool:
         recipe_for(gang, profile).required
         # Which card has what left is not followed here.
         or any(member.resources.gpu_share_millis for member in gang.members)
+        or gang.spreads
         or any(port for member in gang.members for port in member.ports.values())
+        or any(member.volumes or member.resources.extended for member in gang.members)
         for gang in gangs
     )
 

@@ -19,7 +19,7 @@ def place(gang: Gang, snapshot: Snapshot, profile: Profile = DEFAULT) -> Plan | 
 
     A gang that may start in part is refused only if one of its members could never be placed.
     """
-    layout = Layout(snapshot.nodes)
+    layout = Layout(snapshot.nodes, snapshot.storage)
     free = free_of(layout, snapshot)
     decision = decide(gang, layout, free, profile)
     board = Board(gang, decision.recipe, layout, free)

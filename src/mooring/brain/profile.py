@@ -19,6 +19,10 @@ ALWAYS = (
     "numa",
     "kubelet",
     "ports",
+    "volume-zone",
+    "disks",
+    "volume-binding",
+    "volume-count",
 )
 #: A node that is used less, as a part of what it has, is liked more.
 LOWEST_RATIO = ((0.0, 10.0), (100.0, 0.0))

@@ -6,6 +6,7 @@ applies what really happened.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,6 +15,9 @@ import numpy as np
 
 from mooring.brain import packing
 from mooring.brain.board import Board
+from mooring.brain.filters.disks import conflicts
+from mooring.brain.filters.volume_binding import unbindable
+from mooring.brain.filters.volume_count import exceeded
 from mooring.brain.fragments import Fragments, fragments_of
 from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
 from mooring.brain.planner import decide, seated
@@ -26,6 +30,7 @@ from mooring.model.cluster import Node, NodeUse, Snapshot
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import NodeVerdict, Plan, Refusal, Slot
 from mooring.model.resources import Resources
+from mooring.model.volumes import Volume
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +50,7 @@ class ClusterState:
 
     def __init__(self, snapshot: Snapshot, profile: Profile = DEFAULT) -> None:
         self.profile = profile
-        self._layout = Layout(snapshot.nodes)
+        self._layout = Layout(snapshot.nodes, snapshot.storage)
         self._free = free_of(self._layout, snapshot)
         self._held: dict[str, tuple[Gang, Plan]] = {}
 
@@ -162,7 +167,8 @@ class ClusterState:
             for index, node in enumerate(layout.nodes)
             if self._in_use(index)
         }
-        return Snapshot(layout.nodes, use)
+        storage = layout.catalogue.storage if layout.catalogue is not None else None
+        return Snapshot(layout.nodes, use, storage)
 
     def utilisation(self) -> Utilisation:
         layout, free = self._layout, self._free
@@ -211,6 +217,7 @@ class ClusterState:
         ) and (
             _used(mine) == _used(theirs)
             and mine.residents == theirs.residents
+            and _mounted(mine) == _mounted(theirs)
             and all(np.array_equal(mine.extended[n], theirs.extended[n]) for n in mine.extended)
         )
 
@@ -245,6 +252,16 @@ class ClusterState:
                 name in free.extended and asked <= free.extended[name][index]
                 for name, asked in want.asked.extended
             )
+            and self._mountable(want, index)
+        )
+
+    def _mountable(self, want: Want, index: int) -> bool:
+        there = self._free.attachments
+        if not want.volumes or there is None:
+            return True
+        refused = (*conflicts(want, there).values(), *unbindable(want, there).values())
+        return not any(mask[index] for mask in refused) and not exceeded(
+            want, self._layout, there, index
         )
 
     def _has_share(self, index: int, share: Share) -> bool:
@@ -269,6 +286,8 @@ class ClusterState:
         if want.cuts:
             self._changed(index, self._layout.pool.taken(state, *self._own(slot, state)), want)
         self._count(want, index, 1)
+        if want.volumes and self._free.attachments is not None:
+            self._free.attachments.take(want.volumes, index)
         for port in want.ports:
             self._free.ports.setdefault(port, set()).add(index)
 
@@ -279,6 +298,8 @@ class ClusterState:
             own = self._own(slot, state)
             self._changed(index, self._layout.pool.given_back(state, *own), want)
         self._count(want, index, -1)
+        if want.volumes and self._free.attachments is not None:
+            self._free.attachments.give_back(want.volumes, index)
         for port in want.ports:
             self._free.ports[port].discard(index)
 
@@ -305,6 +326,10 @@ _UNUSED = NodeUse()
 
 def _used(free: Free) -> dict[int, set[int]]:
     return {port: nodes for port, nodes in free.ports.items() if nodes}
+
+
+def _mounted(free: Free) -> dict[int, Counter[Volume]]:
+    return free.attachments.here if free.attachments is not None else {}
 
 
 def _places(gang: Gang, plan: Plan) -> Iterator[tuple[Want, Slot]]:

@@ -123,6 +123,9 @@ def _part(asked: int, most: int) -> float:
 
 
 def _zones(board: Board, kinds: Kinds) -> Iterator[Zone]:
+    for roles in _sharing_a_claim(board, kinds):
+        rule = Rule(Relation.TOGETHER, roles, roles, required=True)
+        yield from _single_nodes(board, kinds, rule)
     for rule in board.required:
         if rule.relation is Relation.APART:
             yield from _splits(board, kinds, rule)
@@ -131,6 +134,26 @@ def _zones(board: Board, kinds: Kinds) -> Iterator[Zone]:
         else:
             yield from _sites(board, kinds, rule)
     yield Zone()
+
+
+def _sharing_a_claim(board: Board, kinds: Kinds) -> list[tuple[str, ...]]:
+    """Roles that must be on one node, all of them, because of what they mount together."""
+    catalogue = board.layout.catalogue
+    claims: dict[str, list[Want]] = {}
+    for want in kinds.wants if catalogue is not None else ():
+        for volume in want.volumes:
+            if catalogue is not None and catalogue.one_node(volume):
+                claims.setdefault(volume.claim, []).append(want)
+    groups: list[set[str]] = []
+    for wants in claims.values():
+        roles = {want.role for want in wants}
+        if _sum(kinds.counts_in(tuple(roles))) < 2:
+            continue
+        for other in [group for group in groups if group & roles]:
+            groups.remove(other)
+            roles |= other
+        groups.append(roles)
+    return [tuple(sorted(group)) for group in groups]
 
 
 def _splits(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:

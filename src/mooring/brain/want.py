@@ -11,6 +11,7 @@ from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
 from mooring.model.member import Gang, Member, Pinning
 from mooring.model.resources import Resources
+from mooring.model.volumes import Volume
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Want:
     tolerations: tuple[Toleration, ...]
     wish: NodeWish = ANYWHERE
     image: str = ""
+    volumes: tuple[Volume, ...] = ()
 
     @property
     def exclusive(self) -> bool:
@@ -65,6 +67,7 @@ def want_of(member: Member) -> Want:
         tolerations=member.tolerations,
         wish=member.wish,
         image=member.image,
+        volumes=member.volumes,
     )
 
 
@@ -123,6 +126,7 @@ def _alike(one: Member, other: Member) -> bool:
         (one.resources is other.resources or one.resources == other.resources)
         and one.pinning is other.pinning
         and one.image == other.image
+        and (one.volumes is other.volumes or one.volumes == other.volumes)
         and one.ports == other.ports
         and one.node_selector == other.node_selector
         and one.tolerations == other.tolerations

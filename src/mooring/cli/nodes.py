@@ -55,7 +55,6 @@ def described(cluster_file: Path) -> Cluster:
     """What a cluster file says."""
     from mooring.brain.queue import Groups, MovePolicy, NodeGroup, PoolSpec
     from mooring.brain.queue.order import CLASSES
-    from mooring.model.cluster import Snapshot
     from mooring.planning import Cluster
     from mooring.spec.load import load_cluster_file
 
@@ -65,7 +64,7 @@ def described(cluster_file: Path) -> Cluster:
     if rule is not None:
         policy = MovePolicy(rule.short, rule.spare, rule.delay_s, rule.rest_s)
     return Cluster(
-        Snapshot(file.to_nodes()),
+        file.to_snapshot(),
         tuple(
             PoolSpec(entry.name, guaranteed, cap, float(entry.weight))
             for entry, guaranteed, cap in file.shares()

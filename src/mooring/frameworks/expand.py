@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mooring.frameworks.base import Framework, RoleFacts
+from mooring.frameworks.pod_volumes import problems_of, volumes_of
 from mooring.frameworks.registry import find
 from mooring.model.errors import BadInput, Problem
 from mooring.model.labels import labels_of
 from mooring.model.member import PIPELINE, Gang, Member, MemberId, Preset
 from mooring.model.traffic import Pattern, Traffic
+from mooring.model.volumes import Volume
 from mooring.spec import Role, Strategy, SuccessPolicy, TrainingJob
 from mooring.spec.affinity import wish_of
 from mooring.spec.base import one_of
@@ -38,8 +40,9 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
     roles = job.spec.roles
     facts = {role: _facts(framework, strategy, role) for role in roles}
     pods = {role: job.spec.kubernetes.of_role(each.kubernetes) for role, each in roles.items()}
+    volumes = {role: volumes_of(pod) for role, pod in pods.items()}
     members = [
-        _member(job, role, index, facts[role], pods[role])
+        _member(job, role, index, facts[role], pods[role], volumes[role])
         for role, settings in roles.items()
         for index in range(settings.replicas)
     ]
@@ -80,7 +83,14 @@ def _facts(framework: Framework, strategy: Strategy, role: str) -> RoleFacts:
     return facts
 
 
-def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts, pod: PodSpec) -> Member:
+def _member(
+    job: TrainingJob,
+    role: str,
+    index: int,
+    facts: RoleFacts,
+    pod: PodSpec,
+    volumes: tuple[Volume, ...],
+) -> Member:
     settings = job.spec.roles[role]
     placement = job.spec.placement
     return Member(
@@ -98,6 +108,7 @@ def _member(job: TrainingJob, role: str, index: int, facts: RoleFacts, pod: PodS
         ),
         restart=settings.restart or job.spec.failure_policy.restart,
         image=pod.image or job.spec.image or "",
+        volumes=volumes,
         labels=labels_of({**job.metadata.labels, **pod.labels, **_pipeline(job)}),
         wish=replace(
             wish_of(
@@ -159,6 +170,7 @@ def _problems(job: TrainingJob, framework: Framework) -> Iterator[Problem]:
     yield from _env_problems(framework, "spec.env", job.spec.env)
     yield from _traffic_problems(job, framework, strategy)
     yield from _elastic_problems(job, framework, strategy)
+    yield from problems_of(job.spec.kubernetes, "spec.kubernetes")
     yield from framework.check(job)
 
 
@@ -238,6 +250,7 @@ def _role_problems(
     job: TrainingJob, role: str, settings: Role, facts: RoleFacts
 ) -> Iterator[Problem]:
     path = f"spec.roles.{role}"
+    yield from problems_of(settings.kubernetes, f"{path}.kubernetes")
     if facts.max_replicas is not None and settings.replicas > facts.max_replicas:
         yield Problem(f"{path}.replicas", str(settings.replicas), f"at most {facts.max_replicas}")
     if settings.processes > 1 and not facts.multi_process:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from mooring.model.labels import Labels
 from mooring.model.resources import Counts, Resources
+from mooring.model.volumes import Storage, Volume
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ class Node:
     extended: Counts = ()
     images: Counts = ()
     avoids: tuple[str, ...] = ()
+    volume_limits: Counts = ()
+    """How many volumes each driver can attach, of drivers that have a limit here."""
 
     @property
     def capacity(self) -> Resources:
@@ -164,6 +167,8 @@ class NodeUse:
     residents: tuple[tuple[Labels, int], ...] = ()
     """How many members with which labels are there; those without labels are left out."""
     gpu_shares: tuple[tuple[int, int], ...] = ()
+    volumes: tuple[tuple[Volume, int], ...] = ()
+    """What is mounted there, each with how many members mount it."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,8 @@ class Snapshot:
 
     nodes: tuple[Node, ...]
     use: Mapping[str, NodeUse] = field(default_factory=lambda: MappingProxyType({}))
+    storage: Storage | None = None
+    """None: nothing is known of it, and volumes are not looked at."""
 
     def use_of(self, node: str) -> NodeUse:
         return self.use.get(node, _UNUSED)

@@ -17,6 +17,7 @@ from mooring.model.labels import Labels
 from mooring.model.resources import Resources
 from mooring.model.topology_spread import TopologySpread
 from mooring.model.traffic import Traffic
+from mooring.model.volumes import Volume
 
 #: The label of the members of all jobs of one pipeline; its value is the pipeline's name.
 PIPELINE = "mooring.dev/pipeline"
@@ -75,6 +76,7 @@ class Member:
     restart: Restart = Restart.NEVER
     wish: NodeWish = ANYWHERE
     image: str = ""
+    volumes: tuple[Volume, ...] = ()
     labels: Labels = ()
     """What other jobs' rules may know it by."""
 

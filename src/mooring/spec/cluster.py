@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mooring.model.cluster import Cpu, Node, Taint, TopologyManager
+from mooring.model.cluster import Cpu, Node, Snapshot, Taint, TopologyManager
 from mooring.model.resources import Resources, counts
 from mooring.spec.base import Rejection, SpecModel, describe, one_of, rejected
 from mooring.spec.extended import Extended, extended_field
@@ -20,6 +20,7 @@ from mooring.spec.gpus import GpuSpec
 from mooring.spec.kubelet import KubeletSpec, parse_cpu_list
 from mooring.spec.placement import TaintEffect
 from mooring.spec.pools import KINDS, MoveGroups, PoolEntry
+from mooring.spec.storage import StorageSpec
 
 MOST_NODES = 20_000
 MOST_GROUPS = 1000
@@ -97,6 +98,12 @@ class NodeGroup(SpecModel):
         description="Jobs whose members a node takes only if no other can, as with the "
         "annotation `preferAvoidPods` of Kubernetes.",
         examples=[["noisy"]],
+    )
+    volume_limits: dict[FilledText, Annotated[Whole, Field(ge=0)]] = Field(
+        {},
+        alias="volumeLimits",
+        description="How many volumes each driver can attach to a node.",
+        examples=[{"ebs.csi.aws.com": 25}],
     )
     nic_mbps: Annotated[Whole, Field(ge=1, le=10_000_000)] | None = Field(
         None,
@@ -231,6 +238,7 @@ class NodeGroup(SpecModel):
         taints = tuple(taint.to_model() for taint in self.taints)
         kubelet = self.kubelet.to_model() if self.kubelet is not None else None
         extended, images = counts(self.extended), counts(self.images)
+        limits = tuple(sorted(self.volume_limits.items()))
         kept = len(kubelet.reserved_cpus) if kubelet is not None else 0
         return tuple(
             Node(
@@ -246,6 +254,7 @@ class NodeGroup(SpecModel):
                 extended=extended,
                 images=images,
                 avoids=self.avoid,
+                volume_limits=limits,
             )
             for name in self.names
         )
@@ -307,6 +316,13 @@ class ClusterFile(SpecModel):
         examples=[{"nightly": -100}],
     )
 
+    storage: StorageSpec | None = Field(
+        None,
+        description="What is known of volumes. Not given: nothing, and what members mount is not "
+        "looked at.",
+        examples=[{"claims": [{"name": "data"}]}],
+    )
+
     @model_validator(mode="after")
     def _names_distinct(self) -> Self:
         total = sum(group.count for group in self.nodes)
@@ -343,6 +359,11 @@ class ClusterFile(SpecModel):
         if wrong:
             raise rejected(wrong)
         return self
+
+    def to_snapshot(self) -> Snapshot:
+        """The nodes with nobody on them."""
+        storage = self.storage.to_model() if self.storage is not None else None
+        return Snapshot(self.to_nodes(), storage=storage)
 
     def to_nodes(self) -> tuple[Node, ...]:
         return tuple(node for group in self.nodes for node in group.to_nodes())

@@ -56,7 +56,7 @@ def test_the_legacy_policy() -> None:
         {
             "kind": "Policy",
             "apiVersion": "v1",
-            "predicates": [{"name": "PodFitsResources"}, {"name": "NoDiskConflict"}],
+            "predicates": [{"name": "PodFitsResources"}, {"name": "CheckNodeCondition"}],
             "priorities": [
                 {"name": "LeastRequestedPriority", "weight": 2},
                 {
@@ -78,7 +78,9 @@ def test_the_legacy_policy() -> None:
     assert reading.profile.scores == (("least-requested", 20.0), ("ratio", 30.0))
     assert reading.profile.shape == ((0.0, 0.0), (100.0, 10.0))
     assert reading.profile.ratio_of == (("gpu", 5.0),)
-    assert reading.notes == ("predicates[1]: NoDiskConflict has no counterpart and is left out",)
+    assert reading.notes == (
+        "predicates[1]: CheckNodeCondition has no counterpart and is left out",
+    )
 
 
 def test_the_defaults_of_a_scheduler_configuration() -> None:
@@ -171,3 +173,24 @@ def test_even_spreading_by_its_kubernetes_names() -> None:
     assert reading.profile.scores == (("topology-spread", 20.0), ("host-spread", 20.0))
     again = read(to_configuration(reading.profile)).profile.scores
     assert again == reading.profile.scores
+
+
+@pytest.mark.parametrize(
+    ("predicate", "plugin", "ours"),
+    [
+        ("NoVolumeZoneConflict", "VolumeZone", "volume-zone"),
+        ("NoDiskConflict", "VolumeRestrictions", "disks"),
+        ("CheckVolumeBinding", "VolumeBinding", "volume-binding"),
+        ("MaxCSIVolumeCountPred", "NodeVolumeLimits", "volume-count"),
+        ("EvenPodsSpread", "PodTopologySpread", "topology-spread"),
+        ("MatchInterPodAffinity", "InterPodAffinity", "together"),
+    ],
+)
+def test_filters_by_their_kubernetes_names(predicate: str, plugin: str, ours: str) -> None:
+    policy = read({"kind": "Policy", "predicates": [{"name": predicate}]})
+    assert ours in policy.profile.filters
+    assert policy.notes == ()
+    plugins = {"filter": {"enabled": [{"name": plugin}]}}
+    configuration = read({"kind": "KubeSchedulerConfiguration", "profiles": [{"plugins": plugins}]})
+    assert ours in configuration.profile.filters
+    assert configuration.notes == ()

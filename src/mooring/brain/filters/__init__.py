@@ -4,6 +4,7 @@ from mooring.brain.filters import (
     affinity,
     apart,
     devices,
+    disks,
     host,
     kubelet,
     numa,
@@ -13,12 +14,16 @@ from mooring.brain.filters import (
     taints,
     together,
     topology_spread,
+    volume_binding,
+    volume_count,
+    volume_zone,
 )
 
 __all__ = [
     "affinity",
     "apart",
     "devices",
+    "disks",
     "host",
     "kubelet",
     "numa",
@@ -28,4 +33,7 @@ __all__ = [
     "taints",
     "together",
     "topology_spread",
+    "volume_binding",
+    "volume_count",
+    "volume_zone",
 ]
