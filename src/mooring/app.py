@@ -10,7 +10,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mooring import frameworks, lifecycle
@@ -37,7 +37,7 @@ from mooring.lifecycle import (
 from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput, MooringError, RunFailed
 from mooring.model.member import Gang, MemberId
-from mooring.model.plan import Plan, Refusal, use_with
+from mooring.model.plan import Plan, Refusal, with_member
 from mooring.model.status import Phase
 from mooring.planning import plan_job
 from mooring.policy import policy_of
@@ -273,9 +273,8 @@ class _Loop:
             if placement.member in without or not self._state.members[placement.member].state.alive:
                 continue
             slot, member = placement.slot, self._members[placement.member]
-            ports = frozenset(port for port in member.ports.values() if port)
-            use[slot.node] = use_with(use[slot.node], slot, member.resources, ports)
-        return Snapshot(snapshot.nodes, use)
+            use[slot.node] = with_member(use[slot.node], member, slot)
+        return replace(snapshot, use=use)
 
     def _wait_s(self, now_s: float) -> float:
         assert self._state is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from mooring.brain.layout import ALL, Amounts, Mask, Rows
 from mooring.brain.pool import Numbers
 from mooring.brain.registry import FILTERS
 from mooring.brain.want import Want
+from mooring.model.labels import Labels
+from mooring.model.member import JOB, ROLE
 from mooring.model.topology_spread import TopologySpread
 
 #: What decides which domains count: those with a node that the member itself might want.
@@ -61,15 +64,28 @@ def domains(board: Board, want: Want, spread: TopologySpread) -> Domains:
     for role in board.sizes:
         if spread.applies_to(role):
             here += board.role(role)
-    if spread.match_labels:
-        others = board.residents(spread.match_labels)
+    for sought, sign in _residents(board, spread):
+        others = board.residents(sought)
         if others is not None:
-            here += others
+            here += sign * others
     inside = of >= 0
     members = np.bincount(of[inside], weights=here[inside], minlength=count).astype(np.int64)
     counted = np.zeros(count, dtype=bool)
     counted[of[inside & _wanted(board, want)]] = True
     return Domains(spread, of, members, counted)
+
+
+def _residents(board: Board, spread: TopologySpread) -> Iterator[tuple[Labels, int]]:
+    """Whom to count and whom not to count twice: matching members of other jobs, and those of this
+    one that run already, where it is only growing."""
+    own = (JOB, board.gang.job)
+    if spread.roles:
+        yield from (((own, (ROLE, role)), 1) for role in spread.roles)
+    else:
+        yield (own,), 1
+    if spread.match_labels:
+        yield spread.match_labels, 1
+        yield (*spread.match_labels, own), -1
 
 
 def _wanted(board: Board, want: Want) -> Mask:

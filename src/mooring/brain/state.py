@@ -139,7 +139,10 @@ class ClusterState:
         self._settle(gang, plan, -1)
 
     def _settle(self, gang: Gang, plan: Plan, sign: int) -> None:
-        labels = {member.id: member.labels for member in gang.members if member.labels}
+        # Who has no labels and spreads by none is nobody's neighbour.
+        labels = {
+            member.id: member.all_labels for member in gang.members if member.labels or gang.spreads
+        }
         if labels:
             index = self._layout.index
             who = [(labels.get(one.member, ()), index[one.slot.node]) for one in plan.placements]

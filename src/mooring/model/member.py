@@ -21,6 +21,9 @@ from mooring.model.volumes import Volume
 
 #: The label of the members of all jobs of one pipeline; its value is the pipeline's name.
 PIPELINE = "mooring.dev/pipeline"
+#: The labels that every member has, whether its job names any or not.
+JOB = "mooring.dev/job"
+ROLE = "mooring.dev/role"
 
 
 class Pinning(StrEnum):
@@ -83,6 +86,11 @@ class Member:
     @property
     def name(self) -> str:
         return self.id.name
+
+    @property
+    def all_labels(self) -> Labels:
+        """Its labels, its job and its role."""
+        return tuple(sorted((*self.labels, (JOB, self.job), (ROLE, self.id.role))))
 
     @property
     def hostname(self) -> str:

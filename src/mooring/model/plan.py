@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from mooring.model.cluster import NodeUse, format_cpus
-from mooring.model.member import MemberId
+from mooring.model.member import Member, MemberId
 from mooring.model.resources import Resources, format_gpus
 
 
@@ -47,6 +48,21 @@ def use_with(
         use.sharers + (not slot.exclusive),
         use.residents,
         tuple(sorted(shares.items())),
+        use.volumes,
+    )
+
+
+def with_member(use: NodeUse, member: Member, slot: Slot) -> NodeUse:
+    """The use of the slot's node with this member on it."""
+    ports = frozenset(port for port in member.ports.values() if port)
+    residents = Counter(dict(use.residents))
+    residents[member.all_labels] += 1
+    volumes = Counter(dict(use.volumes))
+    volumes.update(member.volumes)
+    return replace(
+        use_with(use, slot, member.resources, ports),
+        residents=tuple(sorted(residents.items())),
+        volumes=tuple(volumes.items()),
     )
 
 

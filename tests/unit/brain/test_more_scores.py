@@ -144,11 +144,30 @@ def test_what_has_ended_is_forgotten() -> None:
     plan = state.place(task("a"))
     assert isinstance(plan, Plan)
     state.assume(task("a"), plan)
-    assert state.use("n0").residents == ((((PIPELINE, "nightly"),), 1),)
+    [(labels, count)] = state.use("n0").residents
+    assert dict(labels) == {
+        PIPELINE: "nightly",
+        "mooring.dev/job": "a",
+        "mooring.dev/role": "worker",
+    }
+    assert count == 1
     assert not state.same_as(fresh)
     assert ClusterState(state.snapshot()).same_as(state)
     state.release("a")
     assert state.same_as(fresh)
+
+
+def test_a_job_that_grows_does_not_avoid_itself() -> None:
+    state = ClusterState(Snapshot(nodes(2)))
+    whole = task("a", 2)
+    start = replace(whole, members=whole.members[:1])
+    plan = state.place(start)
+    assert isinstance(plan, Plan)
+    state.assume(start, plan)
+    more = state.place(replace(whole, members=whole.members[1:]))
+    assert isinstance(more, Plan)
+    # pack: both on n0, unless its own first member counted against it.
+    assert [p.placements[0].slot.node for p in (plan, more)] == ["n0", "n0"]
 
 
 def test_the_score_counts_members_of_other_jobs() -> None:

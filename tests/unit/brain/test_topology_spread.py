@@ -186,7 +186,28 @@ def test_what_a_running_job_was_given_counts_for_the_next() -> None:
         plan = state.place(job)
         assert isinstance(plan, Plan)
         state.assume(job, plan)
-    assert [state.use(each.name).residents for each in cluster] == [((labels, 1),)] * 2
+    assert sorted(state.held) == ["one", "two"]
+    assert {plan.placements[0].slot.node for _, plan in state.held.values()} == {"n0", "n1"}
+
+
+@pytest.mark.parametrize("match_labels", [(), (("team", "x"),)])
+def test_members_that_run_already_count_for_those_that_are_added(
+    match_labels: tuple[tuple[str, str], ...],
+) -> None:
+    cluster = zoned("a", "a", "b")
+    state = ClusterState(Snapshot(cluster))
+    spread = TopologySpread(ZONE, match_labels=match_labels)
+    whole = spread_gang(6, spread)
+    whole = replace(
+        whole, members=tuple(replace(m, labels=(("team", "x"),)) for m in whole.members)
+    )
+    start = replace(whole, members=whole.members[:1])
+    plan = state.place(start)
+    assert isinstance(plan, Plan)
+    state.assume(start, plan)
+    # One runs in a: of five more, two go there and three to b.
+    more = state.place(replace(whole, members=whole.members[1:]))
+    assert by_zone(cluster, more) == {"a": 2, "b": 3}
 
 
 @settings(max_examples=150, deadline=None)

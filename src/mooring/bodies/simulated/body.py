@@ -18,7 +18,7 @@ from mooring.model.cluster import NodeUse, Snapshot
 from mooring.model.errors import RunFailed
 from mooring.model.launch import Address
 from mooring.model.member import Gang, MemberId
-from mooring.model.plan import Plan, use_with
+from mooring.model.plan import Plan, with_member
 
 _TERMINATED = 128 + signal.SIGTERM
 _KILLED = 128 + signal.SIGKILL
@@ -103,9 +103,7 @@ class SimulatedBody:
         use = dict(self._snapshot.use)
         for attempt in self._attempts.values():
             slot, member = attempt.order.slot, attempt.order.member
-            before = use.get(slot.node, NodeUse())
-            ports = frozenset(port for port in member.ports.values() if port)
-            use[slot.node] = use_with(before, slot, member.resources, ports)
+            use[slot.node] = with_member(use.get(slot.node, NodeUse()), member, slot)
         return use
 
     def prepare(self, gang: Gang, plan: Plan, epoch: int) -> Mapping[MemberId, Address]:

@@ -8,7 +8,7 @@ from mooring.brain.board import Board
 from mooring.brain.layout import Rows, Values
 from mooring.brain.registry import score_rule
 from mooring.brain.want import Want
-from mooring.model.member import PIPELINE
+from mooring.model.member import JOB, PIPELINE
 
 
 @score_rule("pipeline")
@@ -17,4 +17,8 @@ def pipeline(want: Want, board: Board, rows: Rows) -> Values | float:
     if own is None:
         return 0.0
     here = board.residents((own,))
-    return 0.0 if here is None else np.negative(here[rows], dtype=np.float64)
+    if here is None:
+        return 0.0
+    mine = board.residents((own, (JOB, board.gang.job)))
+    others = here if mine is None else here - mine
+    return np.negative(others[rows], dtype=np.float64)
