@@ -33,7 +33,8 @@ class Profile:
     """`scores` are weighed in the unit of the presets: a hundredth of a member.
 
     `shape` and `ratio_of` belong to the score `ratio`: points (utilisation in per cent, score
-    0..10), and the resources (`cpu`, `memory`, `gpu`) that count, each with its weight.
+    0..10), and the resources (`cpu`, `memory`, `gpu` or any extended one) that count, each with its
+    weight.
     """
 
     name: str
@@ -47,7 +48,7 @@ DEFAULT = Profile("default")
 #: Every rule at once: for measuring what they cost.
 FULL = Profile(
     "full",
-    filters=(*ALWAYS, "apart", "together"),
+    filters=(*ALWAYS, "apart", "together", "topology-spread"),
     scores=(
         ("affinity", 50.0),
         ("least-requested", 5.0),
@@ -63,5 +64,12 @@ FULL = Profile(
         ("traffic", 10.0),
         ("together", 1.0),
         ("apart", 1.0),
+        ("images", 10.0),
+        ("avoid", 1.0),
+        ("pipeline", 10.0),
+        ("selector-spread", 1.0),
+        ("service-spread", 1.0),
+        ("topology-spread", 10.0),
+        ("host-spread", 10.0),
     ),
 )
