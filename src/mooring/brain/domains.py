@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,17 @@ def domains(board: Board, want: Want, spread: TopologySpread) -> Domains:
     counted = np.zeros(count, dtype=bool)
     counted[of[inside & _wanted(board, want)]] = True
     return Domains(spread, of, members, counted)
+
+
+def even(board: Board, wants: Iterable[Want]) -> bool:
+    """Do all constraints hold that must, now that these members are where they are?"""
+    for want in wants:
+        for spread in spreads_of(board, want.role, required=True):
+            there = domains(board, want, spread)
+            here = board.role(want.role) > 0
+            if ((there.of < 0) | (there.crowd(ALL) > there.most))[here].any():
+                return False
+    return True
 
 
 def _residents(board: Board, spread: TopologySpread) -> Iterator[tuple[Labels, int]]:

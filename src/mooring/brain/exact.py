@@ -13,6 +13,7 @@ import numpy as np
 
 from mooring.brain.attempt import lonely
 from mooring.brain.board import Board
+from mooring.brain.domains import even
 from mooring.brain.trials import hardest_first
 from mooring.brain.want import Kinds
 
@@ -50,7 +51,7 @@ def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
                 lonely(rule, kinds[i].role, index, board)
                 for i, index in chosen.items()
                 for rule in board.required
-            )
+            ) and even(board, kinds.wants)
         position = order[depth]
         want = kinds[position]
         lowest = 0
@@ -60,7 +61,7 @@ def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
         state = (depth, lowest, states)
         if state in seen:
             return False
-        nodes = np.flatnonzero(board.can_take(want))
+        nodes = np.flatnonzero(board.can_take(want, for_good=True))
         nodes = nodes[nodes >= lowest]
         totals = dict(zip(nodes.tolist(), board.totals(want, nodes).tolist(), strict=True))
         # Nodes that cannot be told apart: the first stands for all.
@@ -86,6 +87,22 @@ def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
     if descend(0):
         return chosen
     return Result.GAVE_UP if steps >= _MOST_STEPS else Result.IMPOSSIBLE
+
+
+def in_turn(board: Board, kinds: Kinds, found: Mapping[int, int]) -> tuple[int, ...]:
+    """The positions in an order in which each node can take its member when its turn comes, as far
+    as there is one: evenness over domains depends on who comes first."""
+    if not board.gang.spreads:
+        return tuple(found)
+    left, order = list(found), []
+    while left:
+        ready = (each for each in left if board.can_take(kinds[each])[found[each]])
+        position = next(ready, left[0])
+        left.remove(position)
+        order.append(position)
+        board.take(kinds[position], np.array([found[position]]))
+        board.untried[kinds[position].role] -= 1
+    return tuple(order)
 
 
 def _kind(board: Board, index: int, sought: set[str]) -> Hashable:

@@ -139,7 +139,8 @@ def _best_attempt(gang: Gang, recipe: Recipe, layout: Layout, free: Free, kinds:
     if best.failed and gang.all_or_nothing:
         found = exact.search(fresh(), kinds)
         if not isinstance(found, exact.Result):
-            return attempt(fresh(), kinds, Trial(tuple(found), Zone()), forced=found)
+            order = exact.in_turn(fresh(), kinds, found)
+            return attempt(fresh(), kinds, Trial(order, Zone()), forced=found)
     return best
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mooring.brain import ClusterState, place
 from mooring.brain.changes import changes
-from mooring.model.cluster import Node, NodeUse, Snapshot
+from mooring.model.cluster import Node, NodeUse, Snapshot, Taint, Toleration
 from mooring.model.member import Gang
 from mooring.model.plan import Plan, Refusal
 from mooring.model.topology_spread import HOSTNAME, TopologySpread
@@ -233,3 +233,21 @@ def test_no_plan_breaks_a_constraint(
     counts.update(domain[one.slot.node] for one in plan.placements)
     assert None not in counts
     assert max(counts.values()) - min(counts.values()) <= skew
+
+
+def test_who_must_wait_for_another_to_even_it_out_is_placed_after_it() -> None:
+    # Only the worker may go to zone b, so both servers are in a: 2 + 1 in the end, but the second
+    # server has to come after the worker, and the worker would like zone a as well.
+    a, b = zoned("a", "b")
+    cluster = (a, replace(b, taints=(Taint("worker"),)))
+    job = gang(
+        "spread",
+        members("ps", 2),
+        members("worker", 1, tolerations=(Toleration("worker", "Exists"),)),
+        spreads=(TopologySpread(ZONE),),
+    )
+    plan = place(job, Snapshot(cluster))
+    assert by_zone(cluster, plan) == {"a": 2, "b": 1}
+    assert isinstance(plan, Plan)
+    for one in plan.placements:
+        assert not next(v for v in one.verdicts if v.node == one.slot.node).refused

@@ -445,3 +445,15 @@ def _matched(reaches: list[set[str]], seats: Counter[str]) -> bool:
         return False
 
     return all(augment(member, set()) for member in range(len(members_at)))
+
+
+def test_shared_and_own_volumes_on_one_node() -> None:
+    # One that three share and one of the other job's own: 2 in all, which is the limit.
+    state = ClusterState(Snapshot(limited(1, 2), storage=replace(bound(SHARED), classes=(MADE,))))
+    for job in (mounting(3, DATA, job="sharing"), mounting(1, OWN, job="own")):
+        plan = state.place(job)
+        assert isinstance(plan, Plan)
+        state.assume(job, plan)
+    assert isinstance(state.place(mounting(1, OWN, job="third")), Refusal)
+    state.release("sharing")
+    assert isinstance(state.place(mounting(1, OWN, job="third")), Plan)
