@@ -16,7 +16,7 @@ import click
 
 from mooring.brain import filters, planner, scores  # noqa: F401  registers the rules
 from mooring.brain.presets import recipe_for
-from mooring.brain.profile import ALWAYS
+from mooring.brain.profile import ALWAYS, EVENNESS, VOLUMES
 from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
 from mooring.importers import import_manifests
@@ -84,6 +84,10 @@ def rule_reference() -> str:
     used = {preset: _scores_of(preset) for preset in Preset}
 
     def always(rule: Filter | Score) -> str:
+        if rule.name in VOLUMES:
+            return "gangs that mount volumes"
+        if rule.name in EVENNESS:
+            return "gangs with such constraints"
         return "every plan" if rule.name in ALWAYS else "rules and profiles that ask for it"
 
     def weighed(rule: Filter | Score) -> str:

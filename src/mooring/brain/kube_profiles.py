@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.brain.profile import ALWAYS, LOWEST_RATIO, Profile
+from mooring.brain.profile import LOWEST_RATIO, Profile, with_always
 from mooring.model.errors import BadInput
 
 _WEIGHT = 10.0
@@ -142,7 +142,7 @@ def from_policy(document: Mapping[str, object], source: str) -> tuple[Profile, t
             weights[rule] = _WEIGHT * _weight(entry, path, source)
     profile = Profile(
         "policy",
-        tuple(dict.fromkeys((*ALWAYS, *filters))),
+        with_always(filters),
         tuple(weights.items()),
         shape,
         ratio_of,
@@ -187,8 +187,9 @@ def from_configuration(
             weights[rule] = _WEIGHT * weight
     scheduler = first.get("schedulerName")
     name = scheduler if isinstance(scheduler, str) else "default-scheduler"
-    all_filters = tuple(dict.fromkeys((*ALWAYS, *filters)))
-    return Profile(name, all_filters, tuple(weights.items()), shape, ratio_of), tuple(notes)
+    return Profile(name, with_always(filters), tuple(weights.items()), shape, ratio_of), tuple(
+        notes
+    )
 
 
 def to_configuration(profile: Profile) -> dict[str, object]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mooring.brain.layout import Layout
 from mooring.brain.more_scores import more_scores
-from mooring.brain.profile import ALWAYS, DEFAULT, Profile
+from mooring.brain.profile import DEFAULT, EVENNESS, VOLUMES, Profile, with_always
 from mooring.model.member import Gang, Preset, Relation, Rule
 
 #: Roles that neither serve parameters nor do the heavy reading and writing of them.
@@ -40,14 +40,16 @@ def recipe_for(gang: Gang, profile: Profile = DEFAULT, layout: Layout | None = N
     required = tuple(rule for rule in rules if rule.required)
     preferred = tuple(rule for rule in rules if not rule.required)
     relations = {rule.relation for rule in required}
-    filters = (*ALWAYS, *profile.filters, *(one.value for one in Relation if one in relations))
+    filters = with_always((*profile.filters, *(one.value for one in Relation if one in relations)))
+    if any(member.volumes for member in gang.members):
+        filters += VOLUMES
     weighed = profile.scores
     if gang.traffic is not None and "traffic" not in dict(weighed):
         weighed += (("traffic", TRAFFIC),)
     if any(spread.required for spread in gang.spreads):
-        filters = (*filters, "topology-spread")
+        filters += EVENNESS
     return Recipe(
-        filters=tuple(dict.fromkeys(filters)),
+        filters=filters,
         scores=_with(weighed, _scores(gang, preferred) + more_scores(gang, layout)),
         required=required,
         preferred=preferred,

@@ -6,6 +6,7 @@ Reading files is for those who call.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 #: The filters without which a plan could not be carried out; every profile has them.
@@ -19,11 +20,19 @@ ALWAYS = (
     "numa",
     "kubelet",
     "ports",
-    "volume-zone",
-    "disks",
-    "volume-binding",
-    "volume-count",
 )
+#: The same for gangs that mount volumes, and for gangs with topology spread constraints: the
+#: others need not be asked, whatever a profile names.
+VOLUMES = ("volume-zone", "disks", "volume-binding", "volume-count")
+EVENNESS = ("topology-spread",)
+
+
+def with_always(filters: Iterable[str]) -> tuple[str, ...]:
+    """The filters of a profile that names these."""
+    wanted = (*ALWAYS, *(name for name in filters if name not in (*VOLUMES, *EVENNESS)))
+    return tuple(dict.fromkeys(wanted))
+
+
 #: A node that is used less, as a part of what it has, is liked more.
 LOWEST_RATIO = ((0.0, 10.0), (100.0, 0.0))
 
@@ -48,7 +57,7 @@ DEFAULT = Profile("default")
 #: Every rule at once: for measuring what they cost.
 FULL = Profile(
     "full",
-    filters=(*ALWAYS, "apart", "together", "topology-spread"),
+    filters=(*ALWAYS, "apart", "together"),
     scores=(
         ("affinity", 50.0),
         ("least-requested", 5.0),

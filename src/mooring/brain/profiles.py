@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.brain import filters, kube_profiles, scores  # noqa: F401  registers the rules
-from mooring.brain.profile import ALWAYS, LOWEST_RATIO, Profile
+from mooring.brain.profile import ALWAYS, LOWEST_RATIO, Profile, with_always
 from mooring.brain.registry import FILTERS, SCORES
 from mooring.model.errors import BadInput
 
@@ -81,7 +81,7 @@ def _filters(source: str, found: object) -> tuple[str, ...]:
     for number, name in enumerate(found):
         if name not in FILTERS:
             raise BadInput.at(source, f"filters[{number}]", repr(name), _names(FILTERS, name))
-    return tuple(dict.fromkeys((*ALWAYS, *found)))
+    return with_always(found)
 
 
 def _weights(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from clusters import gang, members
 
 from mooring.brain.kube_profiles import to_configuration, without_counterpart
+from mooring.brain.presets import recipe_for
 from mooring.brain.profile import ALWAYS, FULL, LOWEST_RATIO, Profile
 from mooring.brain.profiles import read, to_document
 from mooring.model.errors import BadInput
+from mooring.model.topology_spread import TopologySpread
+from mooring.model.volumes import Volume
 
 
 def test_our_own_form() -> None:
@@ -169,7 +173,6 @@ def test_even_spreading_by_its_kubernetes_names() -> None:
         "priorities": [{"name": "EvenPodsSpreadPriority", "weight": 2}],
     }
     reading = read(document)
-    assert "topology-spread" in reading.profile.filters
     assert reading.profile.scores == (("topology-spread", 20.0), ("host-spread", 20.0))
     again = read(to_configuration(reading.profile)).profile.scores
     assert again == reading.profile.scores
@@ -187,10 +190,18 @@ def test_even_spreading_by_its_kubernetes_names() -> None:
     ],
 )
 def test_filters_by_their_kubernetes_names(predicate: str, plugin: str, ours: str) -> None:
+    """Those about volumes and evenness hold for every gang that has them, and for no other."""
+    uses_all = gang(
+        "spread",
+        members("worker", 1, volumes=(Volume("data"),)),
+        spreads=(TopologySpread("zone"),),
+    )
     policy = read({"kind": "Policy", "predicates": [{"name": predicate}]})
-    assert ours in policy.profile.filters
+    assert ours in recipe_for(uses_all, policy.profile).filters
     assert policy.notes == ()
     plugins = {"filter": {"enabled": [{"name": plugin}]}}
     configuration = read({"kind": "KubeSchedulerConfiguration", "profiles": [{"plugins": plugins}]})
-    assert ours in configuration.profile.filters
+    assert ours in recipe_for(uses_all, configuration.profile).filters
     assert configuration.notes == ()
+    plain = recipe_for(gang("spread", members("worker", 1)), policy.profile).filters
+    assert not {"disks", "volume-binding", "topology-spread"} & set(plain)
