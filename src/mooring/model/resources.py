@@ -73,6 +73,16 @@ def format_gpus(gpu_millis: int) -> str:
     return f"{Decimal(gpu_millis) / 1000:f}" if gpu_millis % 1000 else str(gpu_millis // 1000)
 
 
+#: Resources without a domain that are counted as those with one.
+HUGE_PAGES = "hugepages-"
+STORAGE = "ephemeral-storage"
+
+
+def is_extended(name: object) -> bool:
+    """Can it only be meant as an extended resource?"""
+    return isinstance(name, str) and ("/" in name or name.startswith(HUGE_PAGES) or name == STORAGE)
+
+
 #: Names with whole numbers, in the order of the names.
 Counts = tuple[tuple[str, int], ...]
 

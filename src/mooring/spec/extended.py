@@ -13,12 +13,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.config import JsonDict
 
-from mooring.model.resources import parse_quantity
+from mooring.model.resources import HUGE_PAGES, STORAGE, is_extended, parse_quantity
 from mooring.spec.base import Rejection, describe, reject, rejected
 
 GPUS = "nvidia.com/gpu"
-STORAGE = "ephemeral-storage"
-HUGE_PAGES = "hugepages-"
 #: As many as a quantity can count exactly on both sides.
 _MOST = 2**63 - 1
 _SUBDOMAIN = re.compile(
@@ -27,11 +25,6 @@ _SUBDOMAIN = re.compile(
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _ACCEPTED_NAME = "a name such as example.com/fpga (domain/name), hugepages-2Mi or ephemeral-storage"
 _ACCEPTED_COUNT = "a whole number such as 2, or a quantity such as 512Mi that is one"
-
-
-def is_extended(name: object) -> bool:
-    """Can it only be meant as an extended resource?"""
-    return isinstance(name, str) and ("/" in name or name.startswith(HUGE_PAGES) or name == STORAGE)
 
 
 def _check(found: object) -> dict[str, int]:
@@ -95,7 +88,11 @@ def _whole(value: object) -> int | None:
 _COUNT_SCHEMA: JsonDict = {
     "anyOf": [
         {"type": "integer", "minimum": 0},
-        {"type": "string", "pattern": r"^\+?(\d+(\.\d*)?|\.\d+)([eE]\+?\d{1,3}|[kMGTPE]i?|Ki)?$"},
+        {
+            "type": "string",
+            "pattern": r"^\+?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$",
+            "maxLength": 64,
+        },
     ]
 }
 Extended = Annotated[

@@ -23,7 +23,7 @@ CLUSTER = """
 apiVersion: mooring.dev/v1
 kind: Cluster
 nodes:
-  - {namePrefix: n, count: 4, cpus: 8, memory: 64Gi}
+  - {namePrefix: n, count: 4, cpus: 8, memory: 64Gi, extended: {example.com/fpga: 2}}
 """
 
 
@@ -118,6 +118,15 @@ def test_a_pinned_pod_without_memory_is_refused_with_the_reason() -> None:
 def test_a_job_without_an_image_is_refused() -> None:
     with pytest.raises(BadInput, match=r"spec\.image"):
         pods_of({"image": None, "roles": {"worker": {}}})
+
+
+def test_extended_resources_are_requests_and_limits() -> None:
+    (pod,) = pods_of({"roles": {"worker": {"resources": {"example.com/fpga": 2}}}})
+    *_, container = containers(pod)
+    assert container["resources"] == {
+        "requests": {"example.com/fpga": "2"},
+        "limits": {"example.com/fpga": "2"},
+    }
 
 
 def test_each_pod_may_only_go_to_its_node() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mooring.bodies.kubernetes.pods import PodView, amounts
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
 from mooring.model.cluster import Cpu, Gpu, Node, NodeUse, Snapshot, Taint
-from mooring.model.resources import Resources
+from mooring.model.resources import Counts, Resources, counts
 
 _GPU_KIND_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
 _NIC_LABEL = "mooring.dev/nic-mbps"
@@ -63,9 +63,22 @@ def parse_node(obj: Object) -> NodeView:
         labels=labels,
         taints=tuple(dict.fromkeys(taints)),
         address=address,
+        extended=room.extended,
+        images=_images(obj),
     )
     pods = text(allocatable, "pods")
     return NodeView(node, _ready(obj), int(pods) if pods.isdigit() else 110)
+
+
+def _images(obj: Object) -> Counts:
+    """Every name of each image that the node tells of, with its bytes."""
+    found: dict[str, int] = {}
+    for image in items(obj, "status", "images"):
+        size = find(image, "sizeBytes")
+        known = find(image, "names")
+        if isinstance(size, int) and isinstance(known, list):
+            found.update((name, size) for name in known if isinstance(name, str))
+    return counts(found)
 
 
 def _ready(obj: Object) -> bool:

@@ -17,7 +17,7 @@ from mooring.bodies.kubernetes.pods import GPU_RESOURCES
 from mooring.kubeapi.document import Json
 from mooring.model.cluster import Toleration, format_cpus
 from mooring.model.member import Gang, Member, Pinning, Restart
-from mooring.model.resources import format_cpu
+from mooring.model.resources import Counts, format_cpu
 from mooring.spec import TrainingJob
 from mooring.spec.kubernetes import PodSpec, Scheduler
 
@@ -205,6 +205,7 @@ def _init_container(member: Member, image: Image) -> dict[str, Json]:
         min(member.resources.cpu_millis, _INIT_CPU_MILLIS),
         min(member.resources.memory_bytes, _INIT_MEMORY_BYTES),
         0,
+        (),
         whole=guaranteed(member),
     )
     if resources:
@@ -252,6 +253,7 @@ def _container(
         member.resources.cpu_millis,
         member.resources.memory_bytes,
         member.resources.gpus,
+        member.resources.extended,
         whole=guaranteed(member),
     )
     if resources:
@@ -263,7 +265,9 @@ def _container(
     return container
 
 
-def _resources(cpu_millis: int, memory_bytes: int, gpus: int, *, whole: bool) -> dict[str, Json]:
+def _resources(
+    cpu_millis: int, memory_bytes: int, gpus: int, extended: Counts, *, whole: bool
+) -> dict[str, Json]:
     """Requests and limits. Memory is always a limit; CPU only where the pod is Guaranteed."""
     requests: dict[str, Json] = {}
     limits: dict[str, Json] = {}
@@ -275,6 +279,8 @@ def _resources(cpu_millis: int, memory_bytes: int, gpus: int, *, whole: bool) ->
         requests["memory"] = limits["memory"] = str(memory_bytes)
     if gpus:
         requests[GPU_RESOURCES[0]] = limits[GPU_RESOURCES[0]] = str(gpus)
+    for name, count in extended:
+        requests[name] = limits[name] = str(count)
     resources: dict[str, Json] = {}
     if requests:
         resources["requests"] = requests

@@ -12,7 +12,7 @@ from datetime import datetime
 from mooring.bodies.kubernetes import names
 from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text, texts
 from mooring.model.member import MemberId
-from mooring.model.resources import Resources, parse_quantity
+from mooring.model.resources import Resources, is_extended, parse_quantity
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 #: Reasons with which a kubelet turns a pod away that was bound to it: the room was not there.
@@ -126,16 +126,25 @@ def pod_resources(spec: Object) -> Resources:
         max([together.cpu_millis, *(one.cpu_millis for one in alone)]),
         max([together.memory_bytes, *(one.memory_bytes for one in alone)]),
         max([together.gpus, *(one.gpus for one in alone)]),
+        extended=tuple(
+            (name, max(each.count(name) for each in (together, *alone)))
+            for name in {name for each in (together, *alone) for name, _ in each.extended}
+        ),
     )
     return most + amounts(mapping(spec, "overhead"))
 
 
 def amounts(listed: Object) -> Resources:
-    """CPU, memory and devices of a resource list."""
+    """CPU, memory, devices and extended resources of a resource list."""
     cpu = _quantity(listed.get("cpu"))
     memory = _quantity(listed.get("memory"))
     gpus = sum(_quantity(listed.get(name)) for name in GPU_RESOURCES)
-    return Resources(-int(-cpu * 1000 // 1), int(memory), int(gpus))
+    extended = [
+        (name, int(_quantity(amount)))
+        for name, amount in listed.items()
+        if is_extended(name) and name not in GPU_RESOURCES
+    ]
+    return Resources(-int(-cpu * 1000 // 1), int(memory), int(gpus), extended=tuple(extended))
 
 
 def parse_ids(listed: str) -> tuple[int, ...]:
