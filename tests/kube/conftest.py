@@ -17,6 +17,8 @@ from kube.cluster.control_plane import ControlPlane
 from kube.cluster.control_plane import control_plane as run_control_plane
 from kube.cluster.real_node import RealNode, RealNodes
 from kube.cluster.real_node import real_nodes as run_real_nodes
+from kube.operator import Jobs, OperatorProcess
+from kube.operator import operator as run_operator
 
 HERE = Path(__file__).parent
 
@@ -92,3 +94,16 @@ def real_node(real_nodes: RealNodes) -> Iterator[RealNode]:
     """This machine as the node `real`, with the static CPU manager."""
     with real_nodes.node("real") as node:
         yield node
+
+
+@pytest.fixture
+def operator(control_plane: ControlPlane, namespace: str) -> Iterator[OperatorProcess]:
+    """A running operator for the jobs of the test's namespace."""
+    with run_operator(control_plane, namespace) as process:
+        yield process
+
+
+@pytest.fixture
+def jobs(control_plane: ControlPlane, namespace: str) -> Jobs:
+    """The jobs of the test's namespace."""
+    return Jobs(control_plane, namespace)

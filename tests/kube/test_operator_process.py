@@ -1,0 +1,74 @@
+"""The operator as a process: a gang from its creation to its end, with a kill on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.cluster.control_plane import ControlPlane
+from kube.cluster.fake_nodes import NodeShape, fake_nodes
+from kube.cluster.puppets import Puppets, puppets
+from kube.operator import Flags, Jobs, OperatorProcess, training_job
+from kube.operator import operator as run_operator
+from support.waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.programs("kube-scheduler", "kube-controller-manager")]
+
+
+@pytest.fixture(scope="module")
+def strings(control_plane: ControlPlane) -> Iterator[Puppets]:
+    admin = control_plane.admin
+    with fake_nodes(admin, 3, NodeShape(cpus=4)), puppets(admin) as made:
+        yield made
+
+
+def finish(strings: Puppets, jobs: Jobs, name: str, namespace: str) -> None:
+    for pod in jobs.pods(name):
+        strings.finish(namespace, pod["metadata"]["name"])
+
+
+def test_a_gang_succeeds_with_the_rights_of_the_installed_account(
+    control_plane: ControlPlane, namespace: str, jobs: Jobs, strings: Puppets
+) -> None:
+    with run_operator(control_plane, namespace, Flags(as_account=True)) as operator:
+        jobs.create(training_job("pair"))
+        jobs.wait_phase("pair", "Running")
+        assert [pod["metadata"]["name"] for pod in jobs.pods("pair")] == [
+            "pair-worker-0",
+            "pair-worker-1",
+        ]
+        finish(strings, jobs, "pair", namespace)
+        jobs.wait_phase("pair", "Succeeded")
+        assert operator.defects == []
+
+
+def test_a_killed_operator_is_followed_by_one_that_goes_on(
+    operator: OperatorProcess, namespace: str, jobs: Jobs, strings: Puppets
+) -> None:
+    jobs.create(training_job("pair"))
+    jobs.wait_phase("pair", "Running")
+    before = [pod["metadata"]["uid"] for pod in jobs.pods("pair")]
+    operator.kill()
+    finish(strings, jobs, "pair", namespace)
+    operator.start()
+    jobs.wait_phase("pair", "Succeeded")
+    assert [pod["metadata"]["uid"] for pod in jobs.pods("pair")] == before
+    assert operator.defects == []
+
+
+def test_a_frozen_leader_is_replaced_and_does_nothing_when_it_wakes(
+    control_plane: ControlPlane, namespace: str, jobs: Jobs, strings: Puppets
+) -> None:
+    flags = Flags(lease_s=2)
+    with run_operator(control_plane, namespace, flags) as first:
+        until(lambda: "mooring_leader 1.0" in first.page("/metrics"), "the first one leads")
+        with run_operator(control_plane, namespace, flags) as second:
+            first.freeze()
+            jobs.create(training_job("pair"))
+            jobs.wait_phase("pair", "Running")
+            assert "mooring_leader 1.0" in second.page("/metrics")
+            first.thaw()
+            until(lambda: "mooring_leader 0.0" in first.page("/metrics"), "it has noticed")
+            assert jobs.status("pair")["epoch"] == 0
+            assert first.defects == second.defects == []
