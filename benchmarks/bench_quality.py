@@ -10,8 +10,8 @@ Fragments: whole free GPUs on nodes where no member of the instance that asks fo
 added, because CPUs or memory beside them are gone or in another cell; whole free CPUs on nodes
 where no member could be added at all. Compared with the fewest for the same gangs.
 
-Busiest NIC: one parameter-server gang on up to eight empty nodes, preset spread, with the traffic
-score in the profile; the optimum is free to use one node, where no NIC is needed.
+Busiest NIC: one parameter-server gang on up to eight empty nodes that leaves the preset open, with
+the traffic score in the profile; the optimum is free to use one node, where no NIC is needed.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def _compare_nic(seed: int, seconds: float) -> Nic | None:
     members = _members("job", "ps", servers, Resources(2000, 4 * _GIB), Pinning.EXCLUSIVE)
     members += _members("job", "worker", workers, ask, Pinning.EXCLUSIVE)
     exchanged = Traffic(Pattern.PARAMETER_SERVER, 100_000_000)
-    gang = Gang("job", members, Preset.SPREAD, ("ps",), traffic=exchanged)
+    gang = Gang("job", members, Preset.SPREAD, ("ps",), traffic=exchanged, preset_is_open=True)
     plan = ClusterState(Snapshot(nodes), _BUSY_AWARE).place(gang)
     answer = least_busy(nodes, gang, seconds)
     if not isinstance(plan, Plan) or answer is None or not answer.proven:

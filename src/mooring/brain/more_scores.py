@@ -10,6 +10,8 @@ from mooring.model.member import PIPELINE, Gang
 _PIPELINE = 100.0
 _SPREAD = 100.0
 _IMAGES = 10.0
+#: Three more members on a node without devices rather than one on a node with them.
+_SPARE_GPUS = 300.0
 
 
 def more_scores(gang: Gang, layout: Layout | None) -> tuple[tuple[str, float], ...]:
@@ -24,4 +26,6 @@ def more_scores(gang: Gang, layout: Layout | None) -> tuple[tuple[str, float], .
             found.append(("avoid", 100.0 * (len(gang.members) + 2)))
         if any(layout.images) and any(member.image for member in gang.members):
             found.append(("images", _IMAGES))
+        if layout.gpus.any() and not all(member.resources.gpus for member in gang.members):
+            found.append(("spare-gpus", _SPARE_GPUS))
     return tuple(found)

@@ -24,7 +24,7 @@ from mooring.brain.profile import Profile
 from mooring.brain.traffic import Link, busiest
 from mooring.brain.trials import Trial, Zone, cannot_fit, fewest_nodes, trials
 from mooring.brain.want import Kinds, kinds_of
-from mooring.model.member import Gang, Member, Pinning, Preset
+from mooring.model.member import Gang, Member, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Placement, Plan, Refusal, Slot
 
 #: Members x nodes, summed over all passes: beyond it only the first few passes are made.
@@ -32,6 +32,7 @@ _MOST_STEPS = 150_000
 _FEWEST_PASSES = 4
 #: A preset that nobody asked for is not worth more.
 _PASSES_OF_OTHERS = 2
+_PASSES_FOR_ONE_NODE = 32
 
 
 @dataclass(frozen=True)
@@ -79,17 +80,22 @@ def _least_busy(
 ) -> tuple[Recipe, Attempt]:
     """Where traffic is weighed and the gang is to be spread: this pass, or servers and
     workers side by side, or apart, whichever has the least busy NIC. Who asks for one of these or
-    for few nodes has decided that."""
+    for few nodes has decided that; where nobody has, few nodes and a single one count too."""
     weighs = any(name == "traffic" and weight > 0 for name, weight in recipe.scores)
     spread = gang.preset in (Preset.SPREAD, Preset.SPREAD_PS)
-    if gang.traffic is None or not weighs or not spread or len(kinds.wants) == 1:
+    if gang.traffic is None or not weighs or not (spread or gang.preset_is_open):
         return recipe, best
     layout = best.board.layout
     least = _load(gang, best)
-    for preset in (Preset.COLOCATE, Preset.ISOLATE):
-        other = recipe_for(replace(gang, preset=preset), profile, layout)
-        passes = trials(Board(gang, other, layout, free, kinds.roles), kinds)
-        for trial in itertools.islice(passes, _PASSES_OF_OTHERS):
+    for way, most_passes in _other_ways(gang, kinds):
+        if not least:
+            break
+        other = recipe_for(way, profile, layout)
+        probe = Board(gang, other, layout, free, kinds.roles)
+        if most_passes > _PASSES_OF_OTHERS and fewest_nodes(probe, kinds) > 1:
+            continue
+        passes = trials(probe, kinds)
+        for trial in itertools.islice(passes, most_passes):
             result = attempt(Board(gang, other, layout, free, kinds.roles), kinds, trial)
             if not result.failed:
                 load = _load(gang, result)
@@ -97,6 +103,20 @@ def _least_busy(
                     recipe, best, least = other, result, load
                 break
     return recipe, best
+
+
+def _other_ways(gang: Gang, kinds: Kinds) -> list[tuple[Gang, int]]:
+    """Each with the passes that it is worth: one a node where all are to be on one."""
+    ways = []
+    if gang.preset_is_open:
+        roles = gang.roles
+        one_node = Rule(Relation.TOGETHER, roles, roles, required=True)
+        ways.append((replace(gang, rules=(*gang.rules, one_node)), _PASSES_FOR_ONE_NODE))
+        ways.append((replace(gang, preset=Preset.PACK), _PASSES_OF_OTHERS))
+    if len(kinds.wants) > 1:
+        presets = (Preset.COLOCATE, Preset.ISOLATE)
+        ways += [(replace(gang, preset=one), _PASSES_OF_OTHERS) for one in presets]
+    return ways
 
 
 def _load(gang: Gang, result: Attempt) -> float:

@@ -51,6 +51,7 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
         job=job.metadata.name,
         members=tuple(members),
         preset=placement.preset or _default_preset(members),
+        preset_is_open=placement.preset is None,
         server_roles=tuple(role for role in job.spec.roles if facts[role].server),
         rules=tuple(rule.to_model() for rule in placement.rules),
         all_or_nothing=job.spec.gang,

@@ -137,6 +137,8 @@ class Gang:
     all_or_nothing: bool = True
     traffic: Traffic | None = None
     spreads: tuple[TopologySpread, ...] = ()
+    preset_is_open: bool = False
+    """Nobody asked for the preset: where traffic is known, it may choose another."""
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -297,3 +297,25 @@ def test_more_scores_do_not_decide_whether_a_gang_fits(gang: Gang, snapshot: Sna
     one = place(gang, snapshot)
     other = place(gang, snapshot, replace(FULL, filters=()))
     assert isinstance(one, Plan) == isinstance(other, Plan)
+
+
+@pytest.mark.parametrize(
+    ("asked", "seats"),
+    [
+        # A node without devices takes 3 more than one with them before it costs more than 300.
+        ({"cpu": 1}, {"gpu": 1, "plain": 4}),
+        # Who asks for a device has no choice, and counts nothing.
+        ({"cpu": 1, "gpus": 1}, {"gpu": 5}),
+    ],
+)
+def test_members_without_devices_leave_nodes_with_devices_to_others(
+    asked: dict[str, int], seats: dict[str, int]
+) -> None:
+    """5 members, spread (100 for each that is there). Without a device: plain 0, -100, -200, -300,
+    the node with devices -300 at once: it is the first of the list and gets the fourth."""
+    cluster = (node("gpu", 16, gpus=8), node("plain", 16))
+    job = gang("spread", members("worker", 5, **asked))
+    plan = place(job, Snapshot(cluster))
+    assert {name: len(there) for name, there in by_node(plan).items()} == seats
+    alike = place(job, Snapshot((node("a", 16, gpus=8), node("b", 16, gpus=8))))
+    assert sorted(map(len, by_node(alike).values())) == [2, 3]
