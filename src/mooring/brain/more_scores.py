@@ -4,7 +4,7 @@ does not pay for it."""
 from __future__ import annotations
 
 from mooring.brain.layout import Layout
-from mooring.model.member import PIPELINE, Gang
+from mooring.model.member import PIPELINE, Gang, Preset
 
 #: In hundredths of a member, as the presets weigh.
 _PIPELINE = 100.0
@@ -26,6 +26,8 @@ def more_scores(gang: Gang, layout: Layout | None) -> tuple[tuple[str, float], .
             found.append(("avoid", 100.0 * (len(gang.members) + 2)))
         if any(layout.images) and any(member.image for member in gang.members):
             found.append(("images", _IMAGES))
-        if layout.gpus.any() and not all(member.resources.gpus for member in gang.members):
+        # Who asks for few nodes gets the largest, whatever else they have.
+        with_gpus = gang.preset is not Preset.PACK and layout.gpus.any()
+        if with_gpus and not all(member.resources.gpus for member in gang.members):
             found.append(("spare-gpus", _SPARE_GPUS))
     return tuple(found)

@@ -39,13 +39,13 @@ class Link:
         return f"predicted busiest link: {self.node}, {amount}, {self.seconds_per_step:.3f} s"
 
 
-def crossing(board: Board, rows: Rows, joining: str | None) -> Values:
-    """The load of nodes, with one more member of this role if any, in loads of a lone server."""
+def crossing(board: Board, rows: Rows, joining: str) -> Values:
+    """The load of nodes with one more member of this role, in loads of a lone server."""
     assert board.gang.traffic is not None
     if board.gang.traffic.pattern is Pattern.RING:
         # Two edges leave a run of neighbours, whatever its length; none if all are here.
-        members = board.members[rows] + (joining is not None)
-        return np.where((members > 0) & (members < sum(board.sizes.values())), 1.0, 0.0)
+        members = board.members[rows] + 1
+        return np.where(members >= sum(board.sizes.values()), 0.0, 1.0)
     servers, workers = _sides(board.gang.server_roles, board.sizes)
     serving = _count(board, rows, servers) + (joining in servers)
     working = _count(board, rows, workers) + (joining in workers)

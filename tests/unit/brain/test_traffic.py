@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from clusters import by_node, gang, members, node, nodes, role_counts
 
-from mooring.brain import ClusterState, place
+from mooring.brain import place
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.traffic import busiest, busiest_link
 from mooring.model.cluster import Node, Snapshot
@@ -79,17 +79,6 @@ def test_a_preset_that_nobody_asked_for_gives_way_to_a_single_node() -> None:
     cluster = (node("n0", 4), *nodes(4, 8)[1:])
     assert len(by_node(plan_of(job, cluster))) > 1
     assert len(by_node(plan_of(replace(job, preset_is_open=True), cluster))) == 1
-
-
-def test_a_member_that_joins_those_it_exchanges_with_lightens_the_node() -> None:
-    """The server's node carries 2 exchanges; with one of the 2 workers there 1, minus 1, and a
-    worker elsewhere adds 1. One is a lone server's load: all 2 exchanges."""
-    job = ps_job("pack", 1, 2)
-    cluster = ClusterState(Snapshot(nodes(2, 8)))
-    verdicts = {one.node: dict(one.scores) for one in cluster.explain(job, MemberId("worker", 0))}
-    worth = {name: scores["traffic"] for name, scores in verdicts.items()}
-    assert worth["n0"] == pytest.approx(-worth["n1"])
-    assert worth["n0"] > 0
 
 
 def test_declared_traffic_counts_without_a_profile_that_weighs_it() -> None:

@@ -1,5 +1,4 @@
-"""Minus what the member would add to the load of the node's NIC: less than nothing where it joins
-those that it exchanges with.
+"""Minus the load that the node's NIC would carry with the member there.
 
 One is what a lone server (or a lone member of a ring) has to carry over the slowest NIC.
 """
@@ -17,5 +16,4 @@ from mooring.brain.want import Want
 def load(want: Want, board: Board, rows: Rows) -> Values | float:
     if board.gang.traffic is None:
         return 0.0
-    added = traffic.crossing(board, rows, want.role) - traffic.crossing(board, rows, None)
-    return -added / board.layout.nic_speed[rows]
+    return -traffic.crossing(board, rows, want.role) / board.layout.nic_speed[rows]
