@@ -15,18 +15,22 @@ from mooring.brain import queue
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.state import ClusterState
 from mooring.kubeapi.document import Key
+from mooring.model.member import Gang
+from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
-from mooring.operator.jobs import Meaning
+from mooring.operator.jobs import JobView, Meaning
 from mooring.operator.pools import PoolView, pool_specs
 from mooring.operator.record import Record, Stage
+
+#: In place of a node's name: no node is called so.
+ANYWHERE = "*"
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A job that waits for a place, or holds one."""
 
-    key: Key
-    uid: str
+    view: JobView
     meaning: Meaning
     record: Record
     pool: str
@@ -54,7 +58,7 @@ def decide(
     ]
     if not waiting and not any(_may_grow(one) for one in admitted):
         return ()
-    inside = {one.uid for one in admitted}
+    inside = {one.view.uid for one in admitted}
     others = [pod for pod in pods if pod.mark is None or pod.mark.job_uid not in inside]
     cluster = ClusterState(snapshot(nodes, others), profile)
     running = []
@@ -76,6 +80,12 @@ def decide(
     return queue.decide(state, cluster, now_s)
 
 
+def anywhere(gang: Gang) -> Plan:
+    """The plan of a gang that another scheduler places."""
+    slot = Slot(ANYWHERE, ())
+    return Plan(gang.job, tuple(Placement(member.id, slot) for member in gang.members))
+
+
 def _may_grow(one: Candidate) -> bool:
     return len(one.record.slots) < len(one.meaning.gang.members)
 
@@ -83,7 +93,7 @@ def _may_grow(one: Candidate) -> bool:
 def _queued(one: Candidate) -> queue.QueuedGang:
     spec = one.meaning.job.spec
     return queue.QueuedGang(
-        gang=replace(one.meaning.gang, job=job_key(one.key)),
+        gang=replace(one.meaning.gang, job=job_key(one.view.key)),
         priority=one.meaning.priority,
         pool=one.pool,
         arrived_s=one.record.queued_at_s,
@@ -94,6 +104,6 @@ def _queued(one: Candidate) -> queue.QueuedGang:
 
 
 def _running(one: Candidate) -> queue.RunningGang:
-    plan = one.record.plan(job_key(one.key))
+    plan = one.record.plan(job_key(one.view.key))
     started_s = one.record.admitted_at_s or one.record.queued_at_s
     return queue.RunningGang(_queued(one), plan, started_s)

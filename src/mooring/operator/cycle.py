@@ -91,6 +91,16 @@ def release(record: Record, reason: str, message: str) -> Record:
     return replace(record, stage=Stage.RELEASING, reason=reason, message=message)
 
 
+def take_back(record: Record, message: str, now_s: float) -> Record:
+    """The record of a gang that did not get the room it was promised; it waits longer each time."""
+    wait_s = min(_FIRST_WAIT_S * 2**record.taken_back, _LONGEST_WAIT_S)
+    return replace(
+        release(record, "TakenBack", message),
+        taken_back=record.taken_back + 1,
+        not_before_s=now_s + wait_s,
+    )
+
+
 def look(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
     """What to do next for this job."""
     if record.stage in (Stage.QUEUED, Stage.SUSPENDED):
@@ -160,13 +170,7 @@ def _admitted(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
         return _releasing(release(record, "Suspended", "suspended by its author"), wishes, seen, 0)
     lost = _no_room(record, wishes, seen, now_s)
     if lost is not None:
-        wait_s = min(_FIRST_WAIT_S * 2**record.taken_back, _LONGEST_WAIT_S)
-        back = replace(
-            release(record, "TakenBack", lost),
-            taken_back=record.taken_back + 1,
-            not_before_s=now_s + wait_s,
-        )
-        return _releasing(back, wishes, seen, now_s)
+        return _releasing(take_back(record, lost, now_s), wishes, seen, now_s)
     state = _advance(record, wishes, seen, now_s)
     record = _with_state(record, state, now_s)
     if record.stage is Stage.FINISHED:

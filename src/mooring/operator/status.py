@@ -101,6 +101,14 @@ def urgent(before: Object, after: Object) -> bool:
     return any(text(new, name, "state") != MemberState.SUCCEEDED.value for name in changed)
 
 
+def only_told_anew(before: Object, after: Object) -> bool:
+    """Does a waiting job merely wait for something else than before?"""
+    if after.get("stage") != Stage.QUEUED.value:
+        return False
+    keys = (set(before) | set(after)) - set(_DERIVED) - {"message"}
+    return all(before.get(key) == after.get(key) for key in keys)
+
+
 def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> Record:
     """The record that a status holds; a new job has none."""
     if not text(status, "stage"):

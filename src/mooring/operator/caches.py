@@ -1,0 +1,146 @@
+"""All that the operator sees of the cluster, and whom a change concerns.
+
+A change of a job or of one of its pods concerns that job; room that appears concerns the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from mooring.bodies.kubernetes.nodes import NodeView, parse_node
+from mooring.bodies.kubernetes.pods import PodView, parse_pod
+from mooring.kubeapi.cache import Cache
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.document import Key
+from mooring.kubeapi.resources import NODE, POD, POOL, TRAINING_JOB
+from mooring.model.errors import BadInput
+from mooring.model.member import MemberId
+from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
+from mooring.operator.pools import PoolView, parse_pool
+
+log = logging.getLogger(__name__)
+
+
+class Caches:
+    """`concerned` is told which job to look at again, `room` that the queue should be."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str | None,
+        resync_s: float,
+        concerned: Callable[[Key], None],
+        room: Callable[[], None],
+        trouble: Callable[[], None],
+    ) -> None:
+        self._concerned, self._room, self._count_trouble = concerned, room, trouble
+        self._pods_of: dict[Key, dict[str, PodView]] = {}
+        self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
+        self.jobs: Cache[JobView] = Cache(
+            client,
+            TRAINING_JOB,
+            parse_view,
+            changed=self._job_changed,
+            namespace=namespace,
+            resync_s=resync_s,
+            trouble=self._trouble,
+        )
+        self.pods: Cache[PodView] = Cache(
+            client,
+            POD,
+            parse_pod,
+            changed=self._pod_changed,
+            resync_s=resync_s,
+            trouble=self._trouble,
+        )
+        self.nodes: Cache[NodeView] = Cache(
+            client,
+            NODE,
+            parse_node,
+            changed=self._node_changed,
+            resync_s=resync_s,
+            trouble=self._trouble,
+        )
+        self.pools: Cache[PoolView] = Cache(
+            client,
+            POOL,
+            parse_pool,
+            changed=lambda before, after: room(),
+            resync_s=resync_s,
+            missing_ok=True,
+            trouble=self._trouble,
+        )
+
+    async def run(self, filled: Callable[[], None]) -> None:
+        """Follow the cluster until cancelled; `filled` is called once when all is known."""
+        caches = (self.nodes, self.pods, self.jobs, self.pools)
+        async with asyncio.TaskGroup() as tasks:
+            for cache in caches:
+                tasks.create_task(cache.run())
+            await asyncio.gather(*(cache.synced.wait() for cache in caches))
+            log.info(
+                "caches are filled: %d nodes, %d pods, %d jobs",
+                len(self.nodes),
+                len(self.pods),
+                len(self.jobs),
+            )
+            filled()
+
+    @property
+    def synced(self) -> bool:
+        caches = (self.nodes, self.pods, self.jobs, self.pools)
+        return all(cache.synced.is_set() for cache in caches)
+
+    def meaning(self, view: JobView) -> Meaning | BadInput:
+        """What the job asks for, or why that cannot be; worked out once a generation."""
+        known = self._meanings.get(view.uid)
+        if known is not None and known[0] == view.generation:
+            return known[1]
+        meaning: Meaning | BadInput
+        try:
+            meaning = meaning_of(view.object)
+        except BadInput as error:
+            meaning = error
+        self._meanings[view.uid] = (view.generation, meaning)
+        return meaning
+
+    def pods_of(self, view: JobView) -> dict[MemberId, PodView]:
+        """The pods that bear the job's name, also those of a job that had it before."""
+        found = self._pods_of.get(view.key, {})
+        return {pod.mark.member: pod for pod in found.values() if pod.mark is not None}
+
+    def _job_changed(self, before: JobView | None, after: JobView | None) -> None:
+        view = after or before
+        assert view is not None
+        if after is None:
+            self._meanings.pop(view.uid, None)
+            self._room()
+        self._concerned(view.key)
+
+    def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
+        for pod in (before, after):
+            if pod is None or pod.mark is None:
+                continue
+            key = (pod.namespace, pod.mark.job)
+            if pod is after:
+                self._pods_of.setdefault(key, {})[pod.name] = pod
+            elif after is None:
+                mine = self._pods_of.get(key, {})
+                mine.pop(pod.name, None)
+                if not mine:
+                    self._pods_of.pop(key, None)
+            self._concerned(key)
+        gone = after is None or after.over
+        if before is not None and not before.over and gone:
+            self._room()
+
+    def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
+        if before != after:
+            self._room()
+
+    def _trouble(self, sentence: str) -> None:
+        self._count_trouble()
+        log.warning("%s", sentence)

@@ -1,0 +1,136 @@
+"""Rounds of the queue: when room may have appeared, the brain decides and statuses say so.
+
+Each decision is written over the version of the job that it was made on. One that is refused ends
+the round: those after it may count on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from mooring.brain import queue
+from mooring.kubeapi.errors import Conflict, KubeError
+from mooring.operator import admission, status
+from mooring.operator.admission import Candidate
+from mooring.operator.caches import Caches
+from mooring.operator.cycle import admit, release
+from mooring.operator.jobs import Meaning, wishes_of
+from mooring.operator.metrics import Metrics
+from mooring.operator.record import Record, Stage
+from mooring.operator.statuses import Statuses
+from mooring.operator.work import WorkQueue
+
+log = logging.getLogger(__name__)
+
+#: Changes come in bursts; a round looks at them together.
+_PAUSE_S = 0.05
+_AT_LEAST_EVERY_S = 30.0
+#: The stages that a round looks at; a new job has none yet.
+_IN_QUEUE = (None, Stage.QUEUED.value, Stage.ADMITTED.value)
+
+
+class Rounds:
+    """`due` is set by whoever sees room appear or a job arrive."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        statuses: Statuses,
+        work: WorkQueue,
+        metrics: Metrics,
+        due: asyncio.Event,
+        allowed: Callable[[], bool],
+        now: Callable[[], float],
+    ) -> None:
+        self._caches, self._statuses, self._work = caches, statuses, work
+        self._metrics, self._due, self._allowed, self._now = metrics, due, allowed, now
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), _AT_LEAST_EVERY_S)
+            await asyncio.sleep(_PAUSE_S)
+            self._due.clear()
+            if not self._allowed():
+                continue
+            try:
+                await self.one()
+            except KubeError as error:
+                log.warning("admission: %s", error)
+                self._due.set()
+            except Exception:
+                log.exception("admission: a defect; it is tried again")
+                await asyncio.sleep(1.0)
+                self._due.set()
+
+    async def one(self) -> None:
+        """One round."""
+        started_s, now_s = time.monotonic(), self._now()
+        candidates = list(self._candidates())
+        caches = self._caches
+        decisions = admission.decide(candidates, caches.nodes, caches.pods, caches.pools, now_s)
+        by_name = {admission.job_key(one.view.key): one for one in candidates}
+        for decision in decisions:
+            if not await self._carry_out(decision, by_name[decision.job], now_s):
+                self._due.set()
+                break
+        waiting = [one for one in candidates if one.record.stage is Stage.QUEUED]
+        self._metrics.round(time.monotonic() - started_s, len(waiting))
+        later = [one.record.not_before_s for one in waiting if one.record.not_before_s > now_s]
+        if later:
+            asyncio.get_running_loop().call_later(min(later) - now_s, self._due.set)
+
+    def _candidates(self) -> Iterator[Candidate]:
+        for view in self._caches.jobs:
+            if view.deleting or view.status.get("stage") not in _IN_QUEUE:
+                continue
+            meaning = self._caches.meaning(view)
+            if not isinstance(meaning, Meaning) or not meaning.by_mooring:
+                continue
+            members = [member.id for member in meaning.gang.members]
+            record = status.decode(view.status, members, view.created_at_s)
+            wishes = wishes_of(view, meaning)
+            if record.stage is Stage.QUEUED and (wishes.suspend or wishes.stop):
+                continue
+            pool = meaning.job.spec.pool or queue.DEFAULT_POOL
+            yield Candidate(view, meaning, record, pool)
+
+    async def _carry_out(self, decision: queue.Decision, one: Candidate, now_s: float) -> bool:
+        """False if the job has changed since it was decided on."""
+        record = _after(decision, one, now_s)
+        pods = self._caches.pods_of(one.view)
+        try:
+            await self._statuses.save(one.view, one.meaning, record, pods, now_s)
+        except Conflict:
+            return False
+        if isinstance(decision, queue.Admit):
+            self._metrics.admitted(now_s - one.record.queued_at_s)
+        if not isinstance(decision, queue.Wait):
+            self._work.add(one.view.key)
+        return True
+
+
+def _after(decision: queue.Decision, one: Candidate, now_s: float) -> Record:
+    """The job's record once the decision holds. A gang that grows or shrinks starts anew: its
+    members are told of each other when they start."""
+    record, policy = one.record, one.meaning.policy
+    next_epoch = record.state.epoch + 1 if record.state else record.epoch
+    match decision:
+        case queue.Admit(plan=plan):
+            return admit(record, plan, policy, now_s)
+        case queue.Grow(plan=plan):
+            return admit(replace(record, epoch=next_epoch), plan, policy, now_s)
+        case queue.Shrink(members=members, reason=reason):
+            left = {member: slot for member, slot in record.slots.items() if member not in members}
+            smaller = replace(record, epoch=next_epoch, slots=left)
+            return replace(admit(smaller, smaller.plan(""), policy, now_s), message=reason)
+        case queue.Preempt(reason=reason):
+            return release(record, "Preempted", reason)
+        case queue.Wait(sentence=sentence):
+            return replace(record, reason="Waiting", message=sentence)

@@ -1,0 +1,119 @@
+"""Writing a job's record to its status: at once if anything depends on it, otherwise now and then.
+
+A status is written over the very version that the decision was made on; whoever decided on an
+older one is refused and decides again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from mooring.bodies.kubernetes.pods import PodView
+from mooring.brain import queue
+from mooring.kubeapi.cache import Cache
+from mooring.kubeapi.document import Json, Object
+from mooring.kubeapi.errors import Conflict, NotFound
+from mooring.model.errors import BadInput
+from mooring.model.member import MemberId
+from mooring.model.status import Phase
+from mooring.operator import status
+from mooring.operator.carry import Carrier
+from mooring.operator.jobs import JobView, Meaning, parse_view
+from mooring.operator.record import Record, Stage
+from mooring.operator.work import WorkQueue
+
+log = logging.getLogger(__name__)
+
+#: Counts in a status may lag behind this long: members of a gang change state together.
+_EVERY_S = 1.0
+#: What a waiting job is told changes with every other job: it is not written each time.
+_WAITING_EVERY_S = 10.0
+_WARNINGS = ("TakenBack", "Preempted", "Rejected")
+
+
+class Statuses:
+    """`allowed` is asked before every write: a deposed leader writes nothing."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        jobs: Cache[JobView],
+        work: WorkQueue,
+        allowed: Callable[[], bool],
+    ) -> None:
+        self._carrier, self._jobs, self._work, self._allowed = carrier, jobs, work, allowed
+        self._written_at_s: dict[str, float] = {}
+        self._telling: set[asyncio.Future[None]] = set()
+
+    async def save(
+        self,
+        view: JobView,
+        meaning: Meaning,
+        record: Record,
+        pods: Mapping[MemberId, PodView],
+        now_s: float,
+    ) -> JobView:
+        """Write the record if it says something new. Raises Conflict if the job has changed."""
+        figures = status.Figures(
+            ready=sum(1 for pod in pods.values() if pod.container and pod.container.running),
+            total=len(record.slots) or len(meaning.gang.members),
+            pool=meaning.job.spec.pool or queue.DEFAULT_POOL,
+            generation=view.generation,
+            bound=bool(pods) and all(pod.node for pod in pods.values()),
+        )
+        after = status.encode(record, figures, view.status, now_s)
+        if after == view.status:
+            return view
+        last_s = self._written_at_s.get(view.uid, 0.0)
+        if status.only_told_anew(view.status, after):
+            if now_s < last_s + _WAITING_EVERY_S:
+                return view
+        elif not status.urgent(view.status, after) and now_s < last_s + _EVERY_S:
+            self._work.add(view.key, last_s + _EVERY_S - now_s)
+            return view
+        return await self._write(view, after, now_s)
+
+    async def reject(self, view: JobView, error: BadInput, now_s: float) -> None:
+        """A job that no check should have let through: said once, and left alone."""
+        message = str(error)
+        if view.status.get("reason") == "Rejected" and view.status.get("message") == message:
+            return
+        after: dict[str, Json] = {
+            "phase": Phase.FAILED.value,
+            "stage": Stage.FINISHED.value,
+            "record": {"phase": Phase.FAILED.value},
+            "reason": "Rejected",
+            "message": message,
+            "observedGeneration": view.generation,
+        }
+        await self._write(view, after, now_s)
+
+    def forget(self, uid: str) -> None:
+        self._written_at_s.pop(uid, None)
+
+    async def _write(self, view: JobView, after: Object, now_s: float) -> JobView:
+        if not self._allowed():
+            raise Conflict(409, "Deposed", "another operator leads now", "status")
+        try:
+            answer = await self._carrier.write_status(view, after)
+        except NotFound:
+            self.forget(view.uid)
+            return view
+        self._written_at_s[view.uid] = now_s
+        self._jobs.put(answer)
+        before = view.status
+        if any(before.get(key) != after.get(key) for key in ("phase", "reason")):
+            self._tell(view, after)
+        return parse_view(answer)
+
+    def _tell(self, view: JobView, after: Object) -> None:
+        """An event for people; nobody waits until it is written."""
+        reason, message = str(after.get("reason") or ""), str(after.get("message") or "")
+        log.info("%s/%s: %s: %s", view.namespace, view.name, reason, message)
+        bad = after.get("phase") in (Phase.FAILED.value, Phase.RESTARTING.value)
+        event = self._carrier.event(view, reason, message, warning=bad or reason in _WARNINGS)
+        task = asyncio.ensure_future(event)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
