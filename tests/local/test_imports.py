@@ -202,8 +202,14 @@ _IDENTITY = {
 @pytest.mark.parametrize("kind", _IDENTITY)
 def test_the_operators_variables_are_there_and_agree(tmp_path: Path, kind: str) -> None:
     key, container, counts, script, expected = _IDENTITY[kind]
+    # The job ends with its master: nobody ends before all have spoken.
+    script += '; touch "$STATE/$MOORING_MEMBER"; '
+    script += f'until [ "$(ls "$STATE" | wc -l)" -eq {sum(counts.values())} ]; do sleep 0.1; done'
     roles = {name: (count, ["sh", "-c", script]) for name, count in counts.items()}
-    logs = import_and_run(tmp_path, kubeflow(kind, key, container, roles))
+    state = tmp_path / "state"
+    state.mkdir()
+    manifest = kubeflow(kind, key, container, roles)
+    logs = import_and_run(tmp_path, manifest, STATE=str(state))
     found = re.findall(r"id (.+) (\d+)$", logs, re.MULTILINE)
     assert {who for who, _ in found} == expected
     assert len(found) == sum(counts.values())
