@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,18 +60,24 @@ def test_a_guaranteed_pod_has_its_cpu_alone(
     )
 
 
-def test_without_the_static_policy_nobody_has_a_cpu_alone(
-    control_plane: ControlPlane, real_nodes: RealNodes, namespace: str
-) -> None:
+@pytest.fixture(scope="module")
+def unpinned_node(real_nodes: RealNodes) -> Iterator[RealNode]:
+    """A second node, with the default CPU manager."""
     with real_nodes.node("unpinned", KubeletOptions(cpu_manager="none")) as node:
-        body = pod("p", SLEEP, limits=GUARANTEED, nodeName=node.name)
-        control_plane.admin.create(pods_path(namespace), body)
-        wait_for(control_plane, namespace, "p", "Running")
-        assert cpus(node.cpuset(namespace, "p", "main")) == os.sched_getaffinity(0)
+        yield node
 
 
-def test_pods_find_each_other_by_name(
-    control_plane: ControlPlane, real_node: RealNode, namespace: str
+def test_without_the_static_policy_nobody_has_a_cpu_alone(
+    control_plane: ControlPlane, unpinned_node: RealNode, namespace: str
+) -> None:
+    body = pod("p", SLEEP, limits=GUARANTEED, nodeName=unpinned_node.name)
+    control_plane.admin.create(pods_path(namespace), body)
+    wait_for(control_plane, namespace, "p", "Running")
+    assert cpus(unpinned_node.cpuset(namespace, "p", "main")) == os.sched_getaffinity(0)
+
+
+def test_pods_find_each_other_by_name_also_on_another_node(
+    control_plane: ControlPlane, real_node: RealNode, unpinned_node: RealNode, namespace: str
 ) -> None:
     admin = control_plane.admin
     service = {
@@ -82,8 +89,13 @@ def test_pods_find_each_other_by_name(
         },
     }
     admin.create(f"/api/v1/namespaces/{namespace}/services", service)
-    listen = "import socket; s = socket.create_server(('', 2222)); s.accept()[0].send(b'hello')"
-    named = {"hostname": "worker-0", "subdomain": "job"}
+    listen = """
+import socket
+server = socket.create_server(("", 2222))
+for attempt in range(2):
+    server.accept()[0].send(b"hello")
+"""
+    named = {"hostname": "worker-0", "subdomain": "job", "nodeName": real_node.name}
     body = pod("w", [sys.executable, "-c", listen], labels={"job": "job"}, **named)
     admin.create(pods_path(namespace), body)
     wait_for(control_plane, namespace, "w", "Running")
@@ -96,8 +108,21 @@ for attempt in range(100):
     except OSError:
         time.sleep(0.1)
 """
-    admin.create(pods_path(namespace), pod("asks", [sys.executable, "-c", ask]))
-    assert output_of(control_plane, namespace, "asks") == "hello\n"
+    for node in (real_node.name, unpinned_node.name):
+        body = pod(f"on-{node}", [sys.executable, "-c", ask], nodeName=node)
+        admin.create(pods_path(namespace), body)
+        assert output_of(control_plane, namespace, f"on-{node}") == "hello\n"
+
+
+def test_devices_can_be_made_up_and_commands_run_in_pods(
+    control_plane: ControlPlane, real_node: RealNode, namespace: str
+) -> None:
+    real_node.advertise("nvidia.com/gpu", 2)
+    limits = {"nvidia.com/gpu": "2"}
+    control_plane.admin.create(pods_path(namespace), pod("p", SLEEP, limits=limits))
+    wait_for(control_plane, namespace, "p", "Running")
+    said = control_plane.kubectl(f"--namespace={namespace}", "exec", "p", "--", "id", "-u")
+    assert (said.stdout, said.stderr) == ("1000\n", "")
 
 
 def test_a_pod_is_nobody_special_and_sees_the_tests_python(

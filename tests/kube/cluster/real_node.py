@@ -77,6 +77,11 @@ class RealNode:
         effective = group / "cpuset.cpus.effective"
         return (effective if effective.exists() else group / "cpuset.cpus").read_text().strip()
 
+    def advertise(self, resource: str, amount: int) -> None:
+        """Devices that the scheduler counts, and that the kubelet knows nothing about."""
+        told = {"status": {"capacity": {resource: str(amount)}}}
+        self.plane.admin.patch(f"/api/v1/nodes/{self.name}/status", told)
+
     def wait_empty(self) -> None:
         """Until the kubelet has ended and forgotten all pods: their CPUs are free again."""
         until(lambda: not list(self._cgroup.rglob("pod*-*")), f"no pod on {self.name}", 60)
