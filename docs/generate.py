@@ -21,6 +21,9 @@ from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
 from mooring.importers import import_manifests
 from mooring.importers.tracked import Entry, Outcome
+from mooring.install.chart import chart
+from mooring.install.rbac import grants
+from mooring.install.settings import Settings
 from mooring.model.member import Gang, Member, MemberId, Preset
 from mooring.simulate.trace import _COLUMNS as _CSV_COLUMNS
 from mooring.simulate.workload_file import WorkloadFile
@@ -238,6 +241,31 @@ def _field_table(rows: dict[str, dict[str, None]]) -> str:
     return "".join(lines)
 
 
+def permissions() -> str:
+    """What the operator may do, from the table that its roles are made of."""
+    rows = [
+        "| where | API group | resources | verbs | only | what for |",
+        "|---|---|---|---|---|---|",
+    ]
+    for grant in grants(Settings(kubelet_config=True, volcano=True)):
+        cells = (
+            grant.where.value,
+            f"`{grant.group}`" if grant.group else "core",
+            ", ".join(f"`{one}`" for one in grant.resources),
+            ", ".join(grant.verbs),
+            ", ".join(f"`{one}`" for one in grant.names),
+            grant.reason,
+        )
+        rows.append("| " + " | ".join(cells) + " |")
+    return (
+        "# What the operator may do\n\n"
+        "Every right of its service account, with the optional ones. There is no other: no "
+        "wildcard, no secrets, no logs, no commands in pods. The namespaces of jobs are all, or "
+        "those that `moor install --watch` names. How the rest is kept safe is in "
+        "[security](security.md).\n\n" + "\n".join(rows) + "\n"
+    )
+
+
 def _block(text: str) -> str:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```\n"
@@ -251,6 +279,8 @@ def pages() -> dict[str, str]:
         "workload-reference.md": _NOTE + workload_reference(),
         "rules.md": _NOTE + rule_reference(),
         "cli.md": _NOTE + command_reference(),
+        "permissions.md": _NOTE + permissions(),
+        **{f"../charts/mooring/{path}": text for path, text in chart().items()},
         "import-reference.md": _NOTE + import_reference(),
     }
 
@@ -261,15 +291,17 @@ def main() -> int:
     check = parser.parse_args().check
     stale = 0
     for name, wanted in pages().items():
-        path = _HERE / name
+        path = (_HERE / name).resolve()
         if path.exists() and path.read_text(encoding="utf-8") == wanted:
             continue
         stale += 1
+        shown = path.relative_to(_HERE.parent)
         if check:
-            print(f"docs/{name} is out of date: run `make docs`", file=sys.stderr)
+            print(f"{shown} is out of date: run `make docs`", file=sys.stderr)
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted, encoding="utf-8")
-            print(f"wrote docs/{name}")
+            print(f"wrote {shown}")
     return 1 if check and stale else 0
 
 

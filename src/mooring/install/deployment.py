@@ -36,13 +36,11 @@ def priority_classes() -> list[Manifest]:
     operator = named("scheduling.k8s.io/v1", "PriorityClass", OPERATOR_PRIORITY)
     operator |= {
         "value": 1_000_000,
-        "globalDefault": False,
         "description": "The operator of Mooring: before ordinary pods, after the system's.",
     }
     job = named("scheduling.k8s.io/v1", "PriorityClass", JOB_PRIORITY)
     job |= {
         "value": 0,
-        "globalDefault": False,
         "preemptionPolicy": "Never",
         "description": "Members of training jobs; who gives way is decided for whole gangs.",
     }

@@ -20,9 +20,12 @@ def custom_resources(settings: Settings) -> list[Manifest]:
 
 def manifests(settings: Settings) -> list[Manifest]:
     """First what others refer to, last what runs."""
+    return [*custom_resources(settings), namespace(settings), *objects(settings)]
+
+
+def objects(settings: Settings) -> list[Manifest]:
+    """All but the definitions and the namespace."""
     result = [
-        *custom_resources(settings),
-        namespace(settings),
         *priority_classes(),
         service_account(settings),
         *operator_roles(settings),

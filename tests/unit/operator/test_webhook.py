@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from mooring import frameworks
 from mooring.operator.webhook import webhook_application
-from mooring.spec import TrainingJob
-from mooring.spec.load import check_job
+from support.admission import check_object
 
 PATH = "/validate-trainingjob"
 
@@ -41,23 +38,9 @@ JOB: dict[str, Any] = {
 }
 
 
-def check(obj: Mapping[str, Any]) -> TrainingJob:
-    """As the operator checks a job."""
-    metadata = {key: obj["metadata"][key] for key in ("name", "labels") if key in obj["metadata"]}
-    document = {
-        "apiVersion": obj.get("apiVersion"),
-        "kind": obj.get("kind"),
-        "metadata": metadata,
-        "spec": obj.get("spec"),
-    }
-    job = check_job(document, metadata["name"])
-    frameworks.expand(job, metadata["name"])
-    return job
-
-
 def ask(body: Any, *, raw: bytes | None = None) -> tuple[int, Any]:
     async def call() -> tuple[int, Any]:
-        async with TestClient(TestServer(webhook_application(check))) as client:
+        async with TestClient(TestServer(webhook_application(check_object))) as client:
             sent = {"data": raw} if raw is not None else {"json": body}
             async with client.post(PATH, **sent) as response:
                 if response.status == 200:
