@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 from sample_jobs import SHORTEST, full
 from test_bad_job_files import _DELETE, WRONG_VALUES
 
 from kube.cluster.client import ApiError, Client
-from kube.cluster.control_plane import ControlPlane
+from kube.cluster.control_plane import ControlPlane, Options
 from kube.cluster.control_plane import control_plane as run_control_plane
 from kube.conftest import require
 from mooring.install import Settings
 from mooring.install.names import WEBHOOK_CONFIGURATION, WEBHOOK_PATH
 from mooring.install.rbac import Grant, Where, grants
+from mooring.operator.jobs import meaning_of
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
-from mooring.spec import load_job, parse_job
-from support.admission import check_object
+from mooring.spec import TrainingJob, load_job, parse_job
 from support.waiting import until
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/job.yaml"))
@@ -42,10 +45,17 @@ DROPPED = ("replcas", "node_selector", "time_limit", "zzz")
 
 
 def every_field() -> dict[str, Any]:
-    """The sample with every field, such that its framework can run it."""
+    """The sample with every field, such that its framework can run it in pods."""
     job = copy.deepcopy(full())
-    job["spec"]["gang"] = True
+    job["spec"] |= {"gang": True, "priority": "high"}
     job["spec"]["roles"]["worker"]["processes"] = 1
+    job["spec"]["roles"]["ps"]["resources"]["memory"] = "1Gi"
+    return job
+
+
+def small() -> dict[str, Any]:
+    job: dict[str, Any] = yaml.safe_load(SHORTEST)
+    job["spec"]["image"] = "registry.example/train:1"
     return job
 
 
@@ -61,6 +71,11 @@ def changed(path: str, value: object) -> dict[str, Any]:
     else:
         here[last] = value
     return job
+
+
+def meant(stored: Mapping[str, Any]) -> TrainingJob:
+    """What the operator takes it for."""
+    return meaning_of(stored).job
 
 
 def moor_install(*options: str) -> str:
@@ -125,7 +140,7 @@ def serving(plane: ControlPlane, operator: Client) -> Iterator[None]:
     loop = asyncio.new_event_loop()
     task = loop.create_task(
         serve_webhook(
-            webhook_application(check_object),
+            webhook_application(lambda obj: meaning_of(obj).job),
             listener=listener,
             host_name="localhost",
             replica="test",
@@ -152,7 +167,7 @@ def serving(plane: ControlPlane, operator: Client) -> Iterator[None]:
 
 def refused_by_webhook(plane: ControlPlane) -> bool:
     """Only the webhook knows that there is no such framework."""
-    job = yaml.safe_load(SHORTEST) | {"metadata": {"name": "probe"}}
+    job = small() | {"metadata": {"name": "probe"}}
     job["spec"]["framework"] = "none-such"
     try:
         plane.admin.create(JOBS, job, dryRun="All")
@@ -206,23 +221,26 @@ def test_rules_in_cel_are_taken_or_dropped_as_the_servers_version_says(plane: Co
 def test_every_example_is_taken_as_it_is_and_comes_back_the_same(
     plane: ControlPlane, webhook: None, path: Path
 ) -> None:
-    answer = plane.kubectl("apply", "-f", str(path))
+    """With an image, which pods need and processes do not."""
+    document = yaml.safe_load(path.read_text())
+    document["spec"].setdefault("image", "registry.example/train:1")
+    answer = plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(document))
     assert answer.returncode == 0, answer.stderr
-    job = load_job(path)
+    job = load_job(path, [f"image={document['spec']['image']}"])
     stored_path = f"{JOBS}/{job.metadata.name}"
     try:
-        assert check_object(plane.admin.get(stored_path)) == job
+        assert meant(plane.admin.get(stored_path)) == job
     finally:
         plane.admin.delete(stored_path)
 
 
 def test_a_job_with_every_field_comes_back_the_same(plane: ControlPlane, webhook: None) -> None:
     with stored(plane, every_field()) as made:
-        assert check_object(made) == parse_job(yaml.safe_dump(every_field()), "job")
+        assert meant(made) == parse_job(yaml.safe_dump(every_field()), "job")
 
 
 def test_defaults_are_filled_in_by_the_server(plane: ControlPlane) -> None:
-    with stored(plane, yaml.safe_load(SHORTEST)) as made:
+    with stored(plane, small()) as made:
         assert made["spec"]["roles"]["worker"]["processes"] == 1
         assert made["spec"]["startTimeout"] == "5m"
         assert made["spec"]["threads"] == "auto"
@@ -310,7 +328,7 @@ def test_without_a_webhook_that_answers_jobs_can_still_be_made(plane: ControlPla
 
 
 def test_the_status_is_a_subresource_and_kubectl_shows_it_in_columns(plane: ControlPlane) -> None:
-    job = yaml.safe_load(SHORTEST)
+    job = small()
     status = {
         "phase": "Running",
         "reason": "AllReady",
@@ -321,7 +339,7 @@ def test_the_status_is_a_subresource_and_kubectl_shows_it_in_columns(plane: Cont
         "epoch": 2,
         "restarts": 1,
         "placement": {"worker": ["n1", "n2"]},
-        "members": {"worker-0": {"state": "failed", "attempt": 2}},
+        "record": {"members": {"worker-0": {"state": "failed", "attempt": 2}}},
         "conditions": [
             {
                 "type": "Running",
@@ -476,3 +494,54 @@ def test_people_get_jobs_with_the_clusters_own_roles(plane: ControlPlane) -> Non
     assert not may(clients["vic"], jobs, "create", "default", "trainingjobs")
     assert not may(clients["eda"], jobs, "patch", "default", "trainingjobs/status")
     assert not may(clients["eda"], pools, "create", None, "pools")
+
+
+def own_address() -> str:
+    """An address of this machine that an Endpoints object may hold: not a loopback one."""
+    for addresses in psutil.net_if_addrs().values():
+        for one in addresses:
+            if one.family == socket.AF_INET and not ip_address(one.address).is_loopback:
+                return one.address
+    pytest.skip("this machine has no address but loopback")
+
+
+def test_the_operator_serves_the_webhook_behind_its_service() -> None:
+    """`moor operator` with its own account. The server goes to the Service's endpoints itself
+    (aggregator routing), as there is no kube-proxy, and the endpoints are this machine.
+    """
+    require("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")
+    flags = {"kube-apiserver": ["--enable-aggregator-routing=true"]}
+    with run_control_plane(Options(flags=flags)) as plane:
+        applied = plane.kubectl("apply", "-f", "-", stdin=moor_install())
+        assert applied.returncode == 0, applied.stderr
+        with open_port(0) as probe:
+            port = probe.getsockname()[1]
+        own = "/api/v1/namespaces/mooring-system"
+        # Without a selector nobody else writes its endpoints.
+        plane.admin.patch(f"{own}/services/mooring-webhook", {"spec": {"selector": None}})
+        plane.admin.delete(f"{own}/endpoints/mooring-webhook", missing_ok=True)
+        subset = {
+            "addresses": [{"ip": own_address()}],
+            "ports": [{"name": "webhook", "port": port}],
+        }
+        endpoints = {"metadata": {"name": "mooring-webhook"}, "subsets": [subset]}
+        plane.admin.create(f"{own}/endpoints", endpoints)
+        account = plane.kubeconfig_for_service_account("mooring-system", "mooring-operator")
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "mooring", "operator", f"--kubeconfig={account}"),
+                *("--operator-namespace=mooring-system", "--image=mooring:test"),
+                *("--metrics-port=0", f"--webhook-port={port}"),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            until(lambda: refused_by_webhook(plane), "the operator refuses a bad job", 60)
+            process.terminate()
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 0, said
+        assert "Traceback" not in said

@@ -40,9 +40,8 @@ def _check_namespace(text: str, option: str) -> str:
 )
 @click.option(
     "--watch",
-    multiple=True,
     metavar="N",
-    help="Only jobs of this namespace; the operator then may write nowhere else. Repeatable.",
+    help="Only jobs of this namespace; the operator then may write nowhere else.",
 )
 @click.option(
     "--without",
@@ -68,7 +67,7 @@ def install(
     namespace: str,
     image: str | None,
     replicas: int,
-    watch: tuple[str, ...],
+    watch: str | None,
     without: tuple[str, ...],
     extras: tuple[str, ...],
     kube_version: str | None,
@@ -95,7 +94,7 @@ def install(
         webhook="webhook" not in without,
         kubelet_config="kubelet-config" in extras,
         volcano="volcano" in extras,
-        watch=tuple(dict.fromkeys(_check_namespace(one, "--watch") for one in watch)),
+        watch="" if watch is None else _check_namespace(watch, "--watch"),
         kube_version=server,
     )
     documents = manifests(settings)

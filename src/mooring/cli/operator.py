@@ -34,7 +34,7 @@ from mooring.cli.kube_options import access_of, kube_context
 @click.option(
     "--operator-namespace",
     envvar="POD_NAMESPACE",
-    help="Where the lease lies. [default: the context's namespace]",
+    help="Where the lease lies, and the webhook's Service. [default: the context's namespace]",
 )
 @click.option("--lease-duration", type=click.FloatRange(1), default=15.0, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=8, show_default=True)
@@ -46,6 +46,13 @@ from mooring.cli.kube_options import access_of, kube_context
     help="Seconds until everything is listed anew.",
 )
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=9090, show_default=True)
+@click.option(
+    "--webhook-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Where jobs are checked before they are stored (`moor install` registers it). 0: nowhere.",
+)
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -61,6 +68,7 @@ def operator(
     workers: int,
     resync: float,
     metrics_port: int,
+    webhook_port: int,
     log_format: str,
 ) -> None:
     """Run the operator until it is told to stop."""
@@ -70,14 +78,16 @@ def operator(
     from mooring.operator.controller import Settings
     from mooring.operator.leader import LeaseSettings
     from mooring.operator.logs import set_up
-    from mooring.operator.main import Process, run_operator
+    from mooring.operator.main import Process
+    from mooring.operator.replica import Webhook, run_replica
 
     set_up(log_format)
     access = access_of(context, kubeconfig)
+    home = operator_namespace or access.namespace
     lease = None
     if leader_elect:
         lease = LeaseSettings(
-            namespace=operator_namespace or access.namespace,
+            namespace=home,
             duration_s=lease_duration,
             renew_s=lease_duration * 2 / 3,
             retry_s=lease_duration / 7.5,
@@ -85,4 +95,5 @@ def operator(
     settings = Settings(
         Image(image, launcher_path), namespace=namespace, workers=workers, resync_s=resync
     )
-    asyncio.run(run_operator(access, Process(settings, lease, metrics_port)))
+    webhook = Webhook(webhook_port, home) if webhook_port else None
+    asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))

@@ -18,9 +18,9 @@ from mooring.install.settings import Settings
 from mooring.spec.write import dump_yaml
 from mooring.version import VERSION
 
-#: Values that are true or false, or a list (`watch`), in the order of `_settings`.
+#: Values that are true or false, or a text that may be empty (`watch`), as in `_settings`.
 _FLAGS = ("webhook", "kubeletConfig", "volcano", "watch")
-_RANGE = "watch"
+_TEXT = "watch"
 #: Stand for values while the manifests are made. YAML puts quotes around a text that begins with @.
 _NAMESPACE, _IMAGE, _WATCHED, _REPLICAS = "@namespace@", "@image@", "@watched@", 77_000_077
 _OPEN, _CLOSE = "@open ", "@close@"
@@ -53,8 +53,8 @@ webhook: true
 kubeletConfig: false
 # Whether the operator may make PodGroups, for jobs with `scheduler: volcano`.
 volcano: false
-# The namespaces of jobs; the operator then may write nowhere else. Empty: all namespaces.
-watch: []
+# The only namespace of jobs; the operator then may write nowhere else. Empty: all namespaces.
+watch: ""
 """
 
 
@@ -106,7 +106,7 @@ def _settings(choice: Choice) -> Settings:
         webhook=webhook,
         kubelet_config=kubelet_config,
         volcano=volcano,
-        watch=(_WATCHED,) if watch else (),
+        watch=_WATCHED if watch else "",
     )
 
 
@@ -176,11 +176,9 @@ def _condition(having: set[Choice], of: set[Choice], at: str) -> Condition:
 
 
 def _test(condition: Condition) -> str:
-    """`if and $.Values.a (not $.Values.b)`, or a range where there is one for each namespace."""
+    """`if and $.Values.a (not $.Values.b)`"""
     if not condition:
         return ""
-    if condition == {_RANGE: True}:
-        return f"range $.Values.{_RANGE}"
     parts = [
         f"$.Values.{flag}" if value else f"(not $.Values.{flag})"
         for flag, value in condition.items()
@@ -195,7 +193,7 @@ def _filled(text: str) -> str:
     for stand_in, value in (
         (_NAMESPACE, "$.Release.Namespace"),
         (_IMAGE, "$.Values.image"),
-        (_WATCHED, "."),
+        (_WATCHED, f"$.Values.{_TEXT}"),
     ):
         text = text.replace(f"'{stand_in}'", f"{{{{ {value} | quote }}}}")
         text = text.replace(stand_in, f"{{{{ {value} }}}}")

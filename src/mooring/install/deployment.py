@@ -131,15 +131,16 @@ def _container(settings: Settings) -> dict[str, Any]:
 
 
 def _arguments(settings: Settings) -> list[str]:
-    arguments = [
+    watched = [f"--namespace={settings.watch}"] if settings.watch else []
+    return [
         "--leader-elect",
         f"--operator-namespace={settings.namespace}",
         f"--image={settings.image}",
         f"--metrics-port={METRICS_PORT}",
         f"--webhook-port={WEBHOOK_PORT if settings.webhook else 0}",
         "--log-format=json",
+        *watched,
     ]
-    return arguments + [f"--namespace={watched}" for watched in settings.watch]
 
 
 def _probe(path: str, period_s: int, failures: int) -> dict[str, Any]:

@@ -25,8 +25,8 @@ def parse_kube_version(text: str) -> KubeVersion:
 
 @dataclass(frozen=True)
 class Settings:
-    """`watch`: the namespaces of jobs, empty for all; `kubelet_config`: whether the operator may
-    ask kubelets for their settings; `kube_version`: of the server, None if it is not known.
+    """`watch`: the only namespace of jobs, empty for all; `kubelet_config`: whether the operator
+    may ask kubelets for their settings; `kube_version`: of the server, None if it is not known.
     """
 
     namespace: str = NAMESPACE
@@ -35,7 +35,7 @@ class Settings:
     webhook: bool = True
     kubelet_config: bool = False
     volcano: bool = False
-    watch: tuple[str, ...] = ()
+    watch: str = ""
     kube_version: KubeVersion | None = None
 
     @property

@@ -84,6 +84,8 @@ class ControlPlane:
             [
                 self.programs.path("kubectl"),
                 f"--kubeconfig={config or self.kubeconfig}",
+                # Its default is kept by address: that of another cluster, once a port comes again.
+                f"--cache-dir={self.bed.folder / 'kubectl-cache'}",
                 *arguments,
             ],
             input=stdin,

@@ -22,10 +22,9 @@ FOLDER = Path(__file__).parents[3] / "charts" / "mooring"
 CHART = chart()
 
 
-def lookup(expression: str, values: dict[str, Any], dot: Any) -> Any:
+def lookup(expression: str, values: dict[str, Any]) -> Any:
     return {
         "$.Release.Namespace": values["namespace"],
-        ".": dot,
         **{f"$.Values.{name}": value for name, value in values.items()},
     }[expression]
 
@@ -35,7 +34,7 @@ def truth(test: str, values: dict[str, Any]) -> bool:
     words = test.removeprefix("if ").removeprefix("and ")
     parts = re.findall(r"\(not (\S+)\)|(\S+)", words)
     return all(
-        not lookup(negated, values, None) if negated else bool(lookup(plain, values, None))
+        not lookup(negated, values) if negated else bool(lookup(plain, values))
         for negated, plain in parts
     )
 
@@ -43,33 +42,27 @@ def truth(test: str, values: dict[str, Any]) -> bool:
 def render(text: str, values: dict[str, Any]) -> str:
     lines, result = text.splitlines(keepends=True), []
 
-    def block(index: int, dot: Any, shown: bool) -> int:
+    def block(index: int, shown: bool) -> int:
         while index < len(lines):
             line = lines[index]
             control = re.fullmatch(r"\s*\{\{- (.*) \}\}\n", line)
             if control is None:
                 if shown:
-                    result.append(re.sub(r"\{\{ (.*?) \}\}", lambda m: fill(m.group(1), dot), line))
+                    result.append(re.sub(r"\{\{ (.*?) \}\}", lambda m: fill(m.group(1)), line))
                 index += 1
             elif control.group(1) == "end":
                 return index
-            elif control.group(1).startswith("range "):
-                items = lookup(control.group(1).removeprefix("range "), values, dot)
-                end = index
-                for item in items or [None]:
-                    end = block(index + 1, item, shown and bool(items))
-                index = end + 1
             else:
-                index = block(index + 1, dot, shown and truth(control.group(1), values)) + 1
+                index = block(index + 1, shown and truth(control.group(1), values)) + 1
         return index
 
-    def fill(expression: str, dot: Any) -> str:
+    def fill(expression: str) -> str:
         name, _, function = expression.partition(" | ")
-        value = lookup(name, values, dot)
+        value = lookup(name, values)
         assert function in ("", "quote")
         return json.dumps(value) if function else str(value)
 
-    block(0, None, True)
+    block(0, True)
     return "".join(result)
 
 
@@ -92,14 +85,14 @@ def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[
     return keyed
 
 
-CHOICES = list(itertools.product((True, False), (True, False), (True, False), ([], ["a", "b"])))
+CHOICES = list(itertools.product((True, False), (True, False), (True, False), ("", "ads")))
 
 
 @pytest.mark.parametrize(("webhook", "kubelet", "volcano", "watch"), CHOICES)
 def test_the_chart_renders_to_what_the_command_prints(
-    webhook: bool, kubelet: bool, volcano: bool, watch: list[str]
+    webhook: bool, kubelet: bool, volcano: bool, watch: str
 ) -> None:
-    settings = Settings("ops", "registry.example/m:7", 3, webhook, kubelet, volcano, tuple(watch))
+    settings = Settings("ops", "registry.example/m:7", 3, webhook, kubelet, volcano, watch)
     values = {
         "namespace": "ops",
         "image": "registry.example/m:7",
@@ -121,7 +114,7 @@ def test_the_charts_own_values_are_the_commands_defaults() -> None:
         "webhook": settings.webhook,
         "kubeletConfig": settings.kubelet_config,
         "volcano": settings.volcano,
-        "watch": list(settings.watch),
+        "watch": settings.watch,
     }
 
 

@@ -10,13 +10,12 @@ import yaml
 from click.testing import CliRunner
 
 from mooring.cli.install import install
+from mooring.cli.operator import operator
 from mooring.install import Settings, manifests, parse_kube_version, to_json, to_yaml
 from mooring.model.errors import BadInput
 from support.pod_security import breaches
 
-EVERYTHING = Settings(
-    kubelet_config=True, volcano=True, watch=("research", "ads"), kube_version=(1, 29)
-)
+EVERYTHING = Settings(kubelet_config=True, volcano=True, watch="research", kube_version=(1, 29))
 ALL_SETTINGS = [Settings(), Settings(webhook=False, replicas=1), EVERYTHING]
 
 
@@ -38,7 +37,7 @@ def test_no_role_has_a_wildcard_reads_secrets_or_runs_things_in_pods(settings: S
         assert "rbac.authorization.k8s.io" not in rule["apiGroups"]
 
 
-def test_writing_is_bound_to_the_watched_namespaces() -> None:
+def test_writing_is_bound_to_the_watched_namespace() -> None:
     """Of what has a namespace, the cluster's role then only reads."""
     documents = manifests(EVERYTHING)
     cluster = next(
@@ -49,7 +48,7 @@ def test_writing_is_bound_to_the_watched_namespaces() -> None:
         if set(rule["resources"]) & {"pods", "services", "events", "trainingjobs"}:
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
     places = [role["metadata"]["namespace"] for role in of_kind(documents, "Role")]
-    assert places == ["research", "ads", "mooring-system"]
+    assert places == ["research", "mooring-system"]
 
 
 def test_optional_rights_are_granted_only_on_request() -> None:
@@ -123,6 +122,22 @@ def test_everything_comes_after_what_it_refers_to(settings: Settings) -> None:
             assert ("ServiceAccount", pod["serviceAccountName"]) in before
 
 
+@pytest.mark.parametrize("settings", ALL_SETTINGS)
+def test_the_operator_understands_what_the_deployment_tells_it(settings: Settings) -> None:
+    (deployment,) = of_kind(manifests(settings), "Deployment")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert container["command"] == ["moor", "operator"]
+    told = operator.make_context("operator", list(container["args"])).params
+    assert told["leader_elect"] is True
+    assert (told["operator_namespace"], told["image"]) == (settings.namespace, settings.image)
+    assert told["namespace"] == (settings.watch or None)
+    assert bool(told["webhook_port"]) == settings.webhook
+    served = {"/healthz": "livenessProbe", "/readyz": "readinessProbe"}
+    for path, probe in served.items():
+        assert container[probe]["httpGet"]["path"] == path
+        assert container[probe]["httpGet"]["port"] == told["metrics_port"]
+
+
 def test_services_select_the_operators_pods_and_reach_its_ports() -> None:
     documents = manifests(Settings())
     (deployment,) = of_kind(documents, "Deployment")
@@ -178,7 +193,7 @@ def test_the_command_hands_on_what_it_is_told() -> None:
         "--namespace", "ops", "--image", "registry.example/mooring:7", "--replicas", "3",
         "--watch", "ads", "--without", "webhook", "--with", "volcano", "--kube-version", "1.30",
     )  # fmt: skip
-    settings = Settings("ops", "registry.example/mooring:7", 3, False, False, True, ("ads",))
+    settings = Settings("ops", "registry.example/mooring:7", 3, False, False, True, "ads")
     assert documents[1:] == manifests(settings)[1:]
     assert "x-kubernetes-validations" in str(documents[0])
 

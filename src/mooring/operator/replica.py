@@ -1,0 +1,80 @@
+"""One replica as a whole: the operator, which acts when it leads, and the webhook, which serves.
+
+They share nothing but the process: the webhook needs no cache and no lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.install.names import WEBHOOK_CONFIGURATION, webhook_host
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.errors import Conflict
+from mooring.kubeapi.kubeconfig import Access
+from mooring.kubeapi.resources import Kind
+from mooring.operator.jobs import meaning_of
+from mooring.operator.main import Process, run_operator
+from mooring.operator.serving import open_port, serve_webhook
+from mooring.operator.webhook import webhook_application
+
+_REGISTRATION = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where it listens, and the namespace whose Service leads there."""
+
+    port: int
+    namespace: str
+
+
+async def run_replica(access: Access, process: Process, webhook: Webhook | None) -> None:
+    """Until SIGTERM or SIGINT, or until either of the two fails."""
+    if webhook is None:
+        await run_operator(access, process)
+        return
+    # Opened first: a port that is taken ends the replica before it does anything.
+    listener = open_port(webhook.port)
+    async with Client(access) as client:
+        tasks = {
+            asyncio.create_task(run_operator(access, process)),
+            asyncio.create_task(_serve(client, webhook, listener)),
+        }
+        done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        for task in done:
+            task.result()
+
+
+async def _serve(client: Client, webhook: Webhook, listener: socket.socket) -> None:
+    async def read() -> Mapping[str, Any]:
+        return await client.get(_REGISTRATION, WEBHOOK_CONFIGURATION)
+
+    async def patch(body: dict[str, Any]) -> bool:
+        try:
+            await client.merge(_REGISTRATION, WEBHOOK_CONFIGURATION, None, body)
+        except Conflict:
+            return False
+        return True
+
+    await serve_webhook(
+        webhook_application(lambda obj: meaning_of(obj).job),
+        listener=listener,
+        host_name=webhook_host(webhook.namespace),
+        replica=os.environ.get("POD_NAME") or socket.gethostname(),
+        read=read,
+        patch=patch,
+    )
