@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 
 from mooring.cli import options
+from mooring.cli.kube_options import access_of, kube_context
 
 #: What a namespace may be called (RFC 1123).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -19,6 +21,21 @@ def _check_namespace(text: str, option: str) -> str:
         accepted = "a namespace: 1 to 63 lower-case letters, digits and '-'"
         raise BadInput.at("moor install", option, repr(text), accepted)
     return text
+
+
+def _ask_version(context: str | None, kubeconfig: Path | None) -> str:
+    import asyncio
+
+    from mooring.kubeapi.client import Client
+    from mooring.kubeapi.document import text
+
+    access = access_of(context, kubeconfig)
+
+    async def ask() -> str:
+        async with Client(access) as client:
+            return text(await client.call("GET", "/version", "version"), "gitVersion")
+
+    return asyncio.run(ask())
 
 
 @click.command()
@@ -60,8 +77,10 @@ def _check_namespace(text: str, option: str) -> str:
 @click.option(
     "--kube-version",
     metavar="V",
-    help="The server's version, such as 1.29: adds checks that servers from 1.25 on understand.",
+    help="The server's version, such as 1.29: adds checks that servers from 1.25 on understand. "
+    "With --context or --kubeconfig the server is asked.",
 )
+@kube_context
 @options.output("yaml", "json")
 def install(
     namespace: str,
@@ -71,6 +90,8 @@ def install(
     without: tuple[str, ...],
     extras: tuple[str, ...],
     kube_version: str | None,
+    context: str | None,
+    kubeconfig: Path | None,
     output: str,
 ) -> None:
     """Print the manifests that set a cluster up, in the order in which they are applied.
@@ -82,6 +103,8 @@ def install(
 
     if image is not None and (not image.strip() or not image.isprintable() or " " in image):
         raise BadInput.at("moor install", "--image", repr(image), "an image such as mooring:1.0")
+    if kube_version is None and (context is not None or kubeconfig is not None):
+        kube_version = _ask_version(context, kubeconfig)
     try:
         server = parse_kube_version(kube_version) if kube_version is not None else None
     except ValueError:

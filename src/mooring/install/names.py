@@ -14,7 +14,7 @@ LEASE: Final = "mooring-operator"
 METRICS_SERVICE: Final = "mooring-metrics"
 WEBHOOK_SERVICE: Final = "mooring-webhook"
 WEBHOOK_CONFIGURATION: Final = "mooring"
-WEBHOOK_PATH: Final = "/validate-trainingjob"
+WEBHOOK_PATH: Final = "/validate"
 METRICS_PORT: Final = 9090
 WEBHOOK_PORT: Final = 9443
 #: For the operator, and for the pods of jobs.

@@ -1,7 +1,7 @@
 """What the operator may do, and nothing else: one grant a line of the table, each with its reason.
 
-No wildcard, no secrets, no logs, no exec. Roles for people join the cluster's own `view`, `edit`
-and `admin` by aggregation.
+No wildcard, no secret is read, no logs, no exec. Roles for people join the cluster's own `view`,
+`edit` and `admin` by aggregation.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ def grants(settings: Settings) -> Iterator[Grant]:
     yield Grant(
         jobs, "", ("services",), ("get", "create", "patch", "delete"), "one headless Service a job"
     )
+    yield Grant(jobs, "", ("secrets",), ("create",), "the token of MPI agents; never read")
     yield Grant(jobs, "", ("events",), ("create", "patch"), "what `kubectl describe` shows")
     yield Grant(
         jobs, GROUP, ("trainingjobs",), (*_READ, "delete"), "the jobs; delete: ttlAfterFinished"

@@ -7,6 +7,8 @@ makes it and enters it, and applying the manifest again leaves it alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mooring.install.names import (
     GROUP,
     VERSION,
@@ -25,7 +27,7 @@ def webhook_configuration(settings: Settings) -> Manifest:
     )
     manifest["webhooks"] = [
         {
-            "name": f"trainingjobs.{GROUP}",
+            "name": f"jobs-and-pools.{GROUP}",
             "clientConfig": {
                 "service": {
                     "name": WEBHOOK_SERVICE,
@@ -34,15 +36,7 @@ def webhook_configuration(settings: Settings) -> Manifest:
                     "port": 443,
                 }
             },
-            "rules": [
-                {
-                    "apiGroups": [GROUP],
-                    "apiVersions": [VERSION],
-                    "operations": ["CREATE", "UPDATE"],
-                    "resources": ["trainingjobs"],
-                    "scope": "Namespaced",
-                }
-            ],
+            "rules": [_writing("trainingjobs", "Namespaced"), _writing("pools", "Cluster")],
             "failurePolicy": "Ignore",
             "matchPolicy": "Equivalent",
             "sideEffects": "None",
@@ -51,3 +45,13 @@ def webhook_configuration(settings: Settings) -> Manifest:
         }
     ]
     return manifest
+
+
+def _writing(resource: str, scope: str) -> dict[str, Any]:
+    return {
+        "apiGroups": [GROUP],
+        "apiVersions": [VERSION],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [resource],
+        "scope": scope,
+    }

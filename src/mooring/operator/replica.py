@@ -16,19 +16,11 @@ from mooring.install.names import WEBHOOK_CONFIGURATION, webhook_host
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.errors import Conflict
 from mooring.kubeapi.kubeconfig import Access
-from mooring.kubeapi.resources import Kind
+from mooring.kubeapi.resources import VALIDATING_WEBHOOK
 from mooring.operator.jobs import meaning_of
 from mooring.operator.main import Process, run_operator
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
-
-_REGISTRATION = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "ValidatingWebhookConfiguration",
-    "validatingwebhookconfigurations",
-    namespaced=False,
-)
 
 
 @dataclass(frozen=True)
@@ -61,11 +53,11 @@ async def run_replica(access: Access, process: Process, webhook: Webhook | None)
 
 async def _serve(client: Client, webhook: Webhook, listener: socket.socket) -> None:
     async def read() -> Mapping[str, Any]:
-        return await client.get(_REGISTRATION, WEBHOOK_CONFIGURATION)
+        return await client.get(VALIDATING_WEBHOOK, WEBHOOK_CONFIGURATION)
 
     async def patch(body: dict[str, Any]) -> bool:
         try:
-            await client.merge(_REGISTRATION, WEBHOOK_CONFIGURATION, None, body)
+            await client.merge(VALIDATING_WEBHOOK, WEBHOOK_CONFIGURATION, None, body)
         except Conflict:
             return False
         return True

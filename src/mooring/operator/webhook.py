@@ -1,4 +1,4 @@
-"""The admission webhook: a job is refused before it is stored, in the same words as a file.
+"""The admission webhook: a job or pool is refused before it is stored, in the words for a file.
 
 Answers `AdmissionReview` v1. What is asked is the real loader, passed in as `check`; nothing here
 knows a rule of its own. An update that leaves the spec as it is always passes, so that labels and
@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -20,6 +21,7 @@ from mooring.install.names import WEBHOOK_PATH
 from mooring.model.errors import BadInput, Problem
 from mooring.spec.changes import forbidden_changes
 from mooring.spec.job import TrainingJob
+from mooring.spec.load import check_pool
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +63,8 @@ def refusals(admission: Document, check: Check) -> Sequence[Problem]:
         return ()
     if operation == "UPDATE" and new.get("spec") == old.get("spec"):
         return ()
+    if new.get("kind") == "Pool":
+        return _pool_problems(new)
     try:
         job = check(new)
     except BadInput as error:
@@ -74,6 +78,19 @@ def refusals(admission: Document, check: Check) -> Sequence[Problem]:
         return ()
     phase = str((old.get("status") or {}).get("phase") or "")
     return forbidden_changes(before, job, held=phase not in _WITHOUT_PLACE)
+
+
+def _pool_problems(obj: Document) -> Sequence[Problem]:
+    """A pool is what a cluster file says of one, with the object's name."""
+    name, spec = (obj.get("metadata") or {}).get("name"), obj.get("spec")
+    try:
+        check_pool({**(spec if isinstance(spec, dict) else {}), "name": name}, "pool")
+    except BadInput as error:
+        return [
+            replace(one, path="metadata.name" if one.path == "name" else f"spec.{one.path}")
+            for one in error.problems
+        ]
+    return ()
 
 
 def _parts(review: Document) -> tuple[str, Document]:
@@ -109,7 +126,7 @@ def _answer(uid: str, problems: Sequence[Problem]) -> dict[str, Any]:
                 ]
             },
         }
-        log.info("refused a job: %s", _shortened(", ".join(one.path for one in problems)))
+        log.info("refused: %s", _shortened(", ".join(one.path for one in problems)))
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 

@@ -20,6 +20,7 @@ from mooring.spec.document import Document, FieldPath, format_path, parse_docume
 from mooring.spec.explain import explain
 from mooring.spec.job import TrainingJob
 from mooring.spec.overrides import Override, apply, parse_overrides
+from mooring.spec.pools import PoolEntry
 from mooring.spec.source import WHOLE_FILE, name_of, read_text
 
 _MOST_PROBLEMS = 50
@@ -49,6 +50,11 @@ def parse_job(text: str, source: str, overrides: Sequence[str] = ()) -> Training
 def check_job(data: object, source: str) -> TrainingJob:
     """The job in a document that nobody wrote as YAML: an API server's. Raises BadInput."""
     return _validate(TrainingJob, Document(data, {}), source)
+
+
+def check_pool(data: object, source: str) -> PoolEntry:
+    """The pool in such a document, its name included. Raises BadInput."""
+    return _validate(PoolEntry, Document(data, {}), source)
 
 
 def load_cluster_file(path: Path) -> ClusterFile:

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from mooring.operator.webhook import webhook_application
 from support.admission import check_object
 
-PATH = "/validate-trainingjob"
+PATH = "/validate"
 
 JOB: dict[str, Any] = {
     "apiVersion": "mooring.dev/v1",
@@ -230,3 +230,28 @@ def test_the_log_names_the_field_but_not_the_value(caplog: pytest.LogCaptureFixt
     assert "271828" in message
     assert "spec.env.TOKEN" in caplog.text
     assert "271828" not in caplog.text
+
+
+POOL: dict[str, Any] = {
+    "apiVersion": "mooring.dev/v1",
+    "kind": "Pool",
+    "metadata": {"name": "ads"},
+    "spec": {"guaranteed": {"gpu": 8}, "cap": {"gpu": 16}, "weight": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        ("spec/cap", {"gpu": "many"}, "spec.cap.gpu"),
+        ("spec/guaranteed", {"example.com/fpga": 1}, "spec.guaranteed.example.com/fpga"),
+        ("spec/weight", 0, "spec.weight"),
+        ("metadata/name", "7days", "metadata.name"),
+    ],
+)
+def test_pools_are_checked_as_in_a_cluster_file(path: str, value: Any, field: str) -> None:
+    assert answer(POOL)["allowed"] is True
+    response = answer(changed(path, value, POOL))
+    assert response["allowed"] is False
+    fields = {cause["field"].replace("'", "") for cause in response["status"]["details"]["causes"]}
+    assert field in fields
