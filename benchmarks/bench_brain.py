@@ -5,7 +5,9 @@ preset (with the required rules of isolate and colocate), preferences between ro
 affinity, tolerations, a fixed port, whole CPUs near devices of one kind, traffic, and all scores of
 a profile. Each figure is one decision about a whole gang, from the gang to the plan with CPUs,
 cells and devices of each member. What is shown is CPU time of the deciding process: it uses one
-thread and waits for nothing, so on an idle machine that is the time it takes.
+thread and waits for nothing, so on an idle machine that is the time it takes. Each decision is
+about a gang that the brain has not seen before. The cluster is kept out of the garbage collector's
+sight (gc.freeze), as in any process that keeps one for long.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from results import machine_facts, say, show, write
+from results import Machine, say, show, write
 
 from mooring.brain import ClusterState
 from mooring.brain.profile import FULL
@@ -66,7 +68,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="*", default=list(_NODES))
     parser.add_argument("--presets", nargs="*", default=["spread", "pack", "colocate", "isolate"])
     arguments = parser.parse_args()
-    facts = machine_facts("numpy")
+    machine = Machine("numpy")
     decisions: dict[str, object] = {}
     pods: dict[str, object] = {}
     memory: dict[str, object] = {}
@@ -88,6 +90,8 @@ def main() -> None:
                     kept.append(_kept(preset, timing))
             rows.append(row)
         pods[str(count)] = _one_more_pod(state, arguments.seconds)
+        del state
+        gc.unfreeze()
     show(
         "one decision about a whole gang (decisions a second); (no room) = refused",
         ["nodes", "members", *arguments.presets],
@@ -101,7 +105,7 @@ def main() -> None:
     )
     for sentence in kept:
         say(sentence)
-    write("brain", facts, {"decisions": decisions, "one_more_pod": pods, "memory": memory})
+    write("brain", machine, {"decisions": decisions, "one_more_pod": pods, "memory": memory})
 
 
 def _cpus(count: int, cells: int) -> tuple[Cpu, ...]:
@@ -158,6 +162,8 @@ def _warm_cluster(count: int) -> tuple[ClusterState, dict[str, object]]:
             break
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    gc.collect()
+    gc.freeze()
     return state, {
         "array_bytes_a_node": round(state.nbytes / count, 1),
         "bytes_a_node": round(held / count, 1),
@@ -226,18 +232,22 @@ def _gang(size: int, preset: Preset) -> Gang:
 def _time_gang(
     state: ClusterState, size: int, preset: Preset, seconds: float
 ) -> tuple[Timing, bool]:
-    gang = _gang(size, preset)
-    outcome = state.place(gang)
-    return _time(lambda: state.place(gang), seconds), isinstance(outcome, Plan)
+    outcome = state.place(_gang(size, preset))
+    timing = _time(lambda: _gang(size, preset), state.place, seconds)
+    return timing, isinstance(outcome, Plan)
 
 
-def _time(work: Callable[[], object], duration_s: float, fewest: int = 3) -> Timing:
+def _time(
+    make: Callable[[], Gang], work: Callable[[Gang], object], duration_s: float, fewest: int = 3
+) -> Timing:
+    """Making the gang is not counted."""
     seconds: list[float] = []
     wall: list[float] = []
     end_s = time.perf_counter() + duration_s
     while len(seconds) < fewest or time.perf_counter() < end_s:
+        gang = make()
         begin_wall_s, begin_s = time.perf_counter(), time.process_time()
-        work()
+        work(gang)
         seconds.append(time.process_time() - begin_s)
         wall.append(time.perf_counter() - begin_wall_s)
     return Timing(tuple(seconds), tuple(wall))
@@ -247,7 +257,7 @@ def _one_more_pod(state: ClusterState, seconds: float) -> dict[str, object]:
     gang = _gang(1, Preset.SPREAD)
     plan = state.place(gang)
     assert isinstance(plan, Plan)
-    place = _time(lambda: state.place(gang), seconds)
+    place = _time(lambda: _gang(1, Preset.SPREAD), state.place, seconds)
     assume: list[float] = []
     release: list[float] = []
     for _ in range(200):
@@ -271,10 +281,11 @@ def _cell(timing: Timing, placed: bool) -> str:
 
 def _kept(preset: str, timing: Timing) -> str:
     size, count, limit_s = _PROMISED
-    verdict = "kept" if timing.median <= limit_s else "MISSED"
+    slowest = max(timing.seconds)
+    verdict = "kept" if slowest <= limit_s else "MISSED"
     return (
         f"{size:,} members on {count:,} nodes, {preset}: {1000 * timing.median:.1f} ms, "
-        f"promised {1000 * limit_s:.0f} ms: {verdict}"
+        f"the slowest {1000 * slowest:.1f} ms, promised {1000 * limit_s:.0f} ms: {verdict}"
     )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.brain.board import Board
+from mooring.brain.fill import Best
 from mooring.brain.fill_evenly import place_all
 from mooring.brain.layout import ALL
 from mooring.brain.pool import Numbers
@@ -72,15 +73,22 @@ class Attempt:
 
 
 def attempt(
-    board: Board, kinds: Kinds, trial: Trial, forced: Mapping[int, int] | None = None
+    board: Board,
+    kinds: Kinds,
+    trial: Trial,
+    forced: Mapping[int, int] | None = None,
+    best: Best | None = None,
 ) -> Attempt:
-    """Place in this order on a fresh board. `forced` names the node of each position."""
+    """Place in this order on a fresh board. `forced` names the node of each position.
+
+    `best`: where the first members may go, if that is known; for a gang of one kind.
+    """
     result = Attempt(board, trial)
     for want, positions in _runs(board, kinds, trial.order):
         states = board.free.state.copy()
         if forced is None:
             allowed = trial.zone.nodes.get(want.role)
-            nodes = place_all(board, want, len(positions), allowed).tolist()
+            nodes = place_all(board, want, len(positions), allowed, best).tolist()
         else:
             nodes = [forced[position] for position in positions]
             for node in nodes:
@@ -120,11 +128,11 @@ def _seats(board: Board, run: Run) -> Iterator[Seat]:
 
 def _cut_seats(board: Board, run: Run) -> Iterator[Seat]:
     """One after the other on the same node: each cuts from what the one before has left."""
-    successor = board.layout.pool.successor
+    successor = board.layout.pool.successors(run.want)
     now: dict[int, int] = dict(zip(run.nodes, run.states[run.nodes].tolist(), strict=True))
     for node in run.nodes:
         before = now[node]
-        after = now[node] = successor(before, run.want)
+        after = now[node] = successor(before)
         yield Seat(node, before, after)
 
 

@@ -38,14 +38,17 @@ class Board:
         layout: Layout,
         free: Free,
         sizes: Counter[str] | None = None,
+        *,
+        own: bool = True,
     ) -> None:
-        """`sizes`: how many members each role has, if that is known already."""
+        """`sizes`: how many members each role has, if that is known already. Without `own` it is
+        no copy: whoever takes from it must put all of it back."""
         self.gang = gang
         self.recipe = recipe
         self.required = recipe.required
         self.preferred = recipe.preferred
         self.layout = layout
-        self.free = free.over(free.ports)
+        self.free = free.over(free.ports) if own else free
         self.members: Numbers = np.zeros(len(layout), dtype=np.int32)
         self.sizes = sizes or Counter(member.id.role for member in gang.members)
         #: Members of each role that no node has been sought for yet.
@@ -202,6 +205,10 @@ class Board:
             for mask in rule.rule(want, self, ALL).values():
                 refused = refused | mask
         return ~refused
+
+    def could_take(self, want: Want, rows: Rows) -> Mask:
+        """Which of these nodes can take such a member, as far as that is up to them alone."""
+        return self.can_take_another(want, rows) & ~self._refused_for_good(want)[rows]
 
     def can_take_another(self, want: Want, rows: Rows) -> Mask:
         """Of nodes that could take such a member before, which still can."""

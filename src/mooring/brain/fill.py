@@ -41,22 +41,41 @@ class Sequence:
     steps: list[Step]
 
 
-def fill(board: Board, want: Want, count: int, allowed: Mask | None = None) -> Indexes:
-    """Take in up to `count` such members; their nodes, in the order in which they were chosen."""
+#: Of the nodes that can take a member, those with the highest totals, highest first, with these.
+Best = tuple[Indexes, Values]
+
+
+def best_of(board: Board, want: Want, count: int, allowed: Mask | None = None) -> Best:
+    """As many as members can be seated first; of equals the first."""
     able = board.can_take(want)
     if allowed is not None:
         able &= allowed
     nodes = np.flatnonzero(able)
+    return best_by(nodes, board.totals(want, nodes), count) if len(nodes) else (nodes, np.empty(0))
+
+
+def best_by(nodes: Indexes, totals: Values, count: int) -> Best:
+    if count == 1:
+        at = int(np.argmax(totals))
+        return nodes[at : at + 1], totals[at : at + 1]
+    first = highest(totals, count)
+    return nodes[first], totals[first]
+
+
+def fill(
+    board: Board, want: Want, count: int, allowed: Mask | None = None, best: Best | None = None
+) -> Indexes:
+    """Take in up to `count` such members; their nodes, in the order in which they were chosen.
+
+    `best`: what `best_of` would say, if that is known.
+    """
+    nodes, totals = best_of(board, want, count, allowed) if best is None else best
     if not len(nodes):
         return nodes
-    totals = board.totals(want, nodes)
     if count == 1:
-        best = int(np.argmax(totals))
-        chosen = nodes[best : best + 1]
-        board.take(want, chosen)
-        return chosen
-    first = highest(totals, count)
-    found = follow(board, want, count, nodes[first], totals[first])
+        board.take(want, nodes)
+        return nodes
+    found = follow(board, want, count, nodes, totals)
     undo_surplus(board, want, found.steps, found.nodes)
     return found.nodes
 

@@ -15,17 +15,19 @@ import numpy as np
 
 from mooring.brain.board import Board
 from mooring.brain.domains import Domains, domains, spreads_of
-from mooring.brain.fill import Indexes, Sequence, fill, follow, highest, undo_surplus
+from mooring.brain.fill import Best, Indexes, Sequence, fill, follow, highest, undo_surplus
 from mooring.brain.layout import ALL, Amounts, Mask, Values
 from mooring.brain.want import Want
 
 _SCORE = "topology-spread"
 
 
-def place_all(board: Board, want: Want, count: int, allowed: Mask | None = None) -> Indexes:
+def place_all(
+    board: Board, want: Want, count: int, allowed: Mask | None = None, best: Best | None = None
+) -> Indexes:
     """As `fill`, and evenly where the gang asks for that."""
     if not any(spread.applies_to(want.role) for spread in board.gang.spreads):
-        return fill(board, want, count, allowed)
+        return fill(board, want, count, allowed, best)
     rounds: list[Indexes] = []
     left = count
     while left:

@@ -5,7 +5,9 @@ Labels and taints are numbered by class: nodes with equal ones are asked once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,6 +129,13 @@ class Layout:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def over(self, pool: Pool) -> Layout:
+        """The same nodes with states in another pool of the same hardware."""
+        twin = copy(self)
+        twin.pool = pool
+        twin._empty = None
+        return twin
+
     def domains(self, key: str) -> tuple[Numbers, int]:
         """By a label: the number of each node's domain (-1 without the label), and how many."""
         found = self._domains.get(key)
@@ -212,6 +221,18 @@ class Free:
             self.residents,
             self.attachments,
         )
+
+    @contextmanager
+    def untouched(self, nodes: NDArray[np.intp]) -> Iterator[None]:
+        """What is taken from these nodes within is back afterwards."""
+        every = [value for value in vars(self).values() if isinstance(value, np.ndarray)]
+        every += self.extended.values()
+        before = [values[nodes] for values in every]
+        try:
+            yield
+        finally:
+            for values, kept in zip(every, before, strict=True):
+                values[nodes] = kept
 
     @property
     def nbytes(self) -> int:

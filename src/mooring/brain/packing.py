@@ -293,5 +293,5 @@ class _Search:
             for _ in range(count):
                 if int(self.pool.cells(np.array([state]), want)[0]) == REJECTED:
                     return False
-                state = self.pool.successor(state, want)
+                state = self.pool.successors(want)(state)
         return True

@@ -59,10 +59,10 @@ def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision
             recipe, best = unweighed, other
     if not best.failed:
         recipe, best = _least_busy(gang, profile, free, kinds, recipe, best)
-        return Decision(_plan(gang, best), kinds, recipe, best)
+        return Decision(plan_of(gang, best), kinds, recipe, best)
     hopeless = outlook.hopeless(gang, recipe, layout, (kinds[i] for i in best.failed))
     if not gang.all_or_nothing and not hopeless:
-        return Decision(_plan(gang, best), kinds, recipe, best)
+        return Decision(plan_of(gang, best), kinds, recipe, best)
     named = next((i for i in best.failed if kinds[i] in hopeless), next(iter(best.failed)))
     if kinds[named] in hopeless:
         remark = hopeless[kinds[named]]
@@ -178,14 +178,14 @@ def seated(
                 return None
         board.take(want, row)
         board.untried[want.role] -= 1
-    return _plan(gang, attempt(fresh(), kinds, Trial(order, Zone()), forced=seats))
+    return plan_of(gang, attempt(fresh(), kinds, Trial(order, Zone()), forced=seats))
 
 
 def _rank(result: Attempt, recipe: Recipe) -> tuple[int, int]:
     return len(result.failed), result.nodes if recipe.fewest_nodes else 0
 
 
-def _plan(gang: Gang, best: Attempt) -> Plan:
+def plan_of(gang: Gang, best: Attempt) -> Plan:
     placements = []
     waiting = []
     notes = []

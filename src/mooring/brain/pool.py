@@ -2,11 +2,13 @@
 
 A state is a kind of hardware and what of it is free. Thousands of nodes are in a few states, and
 a member of one kind leads from one state to one other, so that a cluster is one array of state
-numbers and placing is indexing. States are only ever added: copies of a cluster share one pool.
+numbers and placing is indexing. States are only ever added, because
+copies of a cluster share one pool; a cluster that has seen too many goes on with a pool of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -88,6 +90,24 @@ class Pool:
         self.largest_left: Numbers = _numbers(_FIRST_CAPACITY)
         self._cuts: dict[tuple[int, int], Cut] = {}
         self._tables: dict[tuple[int, int, int], _Table] = {}
+
+    def __len__(self) -> int:
+        """How many states are known."""
+        return len(self._states)
+
+    def renewed(self, states: Numbers) -> tuple[Pool, Numbers]:
+        """A pool of the same hardware that knows nothing but these states, and their numbers there.
+
+        Those who use this one keep it: their numbers stay what they are.
+        """
+        fresh = Pool()
+        fresh._topologies = self._topologies
+        fresh._kubelets = self._kubelets
+        fresh._topology_ids = self._topology_ids
+        fresh._seen = self._seen
+        kept, which = np.unique(states, return_inverse=True)
+        numbers = [fresh.state(*self._states[state]) for state in kept.tolist()]
+        return fresh, np.array(numbers, dtype=np.int32)[which]
 
     def topology_id(self, node: Node) -> int:
         # Most clusters share the tuples between nodes; hashing hundreds of CPUs is the slow part.
@@ -221,10 +241,15 @@ class Pool:
                 break
         return answer or admit(node, free, frozenset(), (container,), node.kubelet)
 
-    def successor(self, state: int, want: Want) -> int:
-        """`after` for one state."""
-        found = self._table(want).after.item(state)
-        return found if found >= 0 else int(self.after(np.array([state]), want)[0])
+    def successors(self, want: Want) -> Callable[[int], int]:
+        """`after` for one state at a time."""
+        table = self._table(want)
+
+        def successor(state: int) -> int:
+            found = table.after.item(state)
+            return found if found >= 0 else int(self.after(np.array([state]), want)[0])
+
+        return successor
 
     def cut(self, before: int, after: int) -> Cut:
         """What was taken between two states of one node."""

@@ -23,9 +23,10 @@ from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
 from mooring.brain.planner import decide, seated
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.residents import settle
-from mooring.brain.shares import WHOLE, Share
+from mooring.brain.shares import WHOLE, Left, Share
 from mooring.brain.verdicts import replay
 from mooring.brain.want import Want, kinds_of
+from mooring.brain.warm import Warm
 from mooring.model.cluster import Node, NodeUse, Snapshot
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import NodeVerdict, Plan, Refusal, Slot
@@ -52,6 +53,7 @@ class ClusterState:
         self.profile = profile
         self._layout = Layout(snapshot.nodes, snapshot.storage)
         self._free = free_of(self._layout, snapshot)
+        self._warm = Warm(self._layout, self._free, profile)
         self._held: dict[str, tuple[Gang, Plan]] = {}
 
     @property
@@ -68,6 +70,7 @@ class ClusterState:
         twin.profile = self.profile
         twin._layout = self._layout
         twin._free = self._free.copy()
+        twin._warm = self._warm.copy(twin._free)
         twin._held = dict(self._held)
         return twin
 
@@ -76,6 +79,9 @@ class ClusterState:
         known = self._held.get(gang.job)
         if known is not None and known[0] == gang:
             return known[1]
+        plan = self._warm.plan(gang)
+        if plan is not None:
+            return plan
         return decide(gang, self._layout, self._free, self.profile).outcome
 
     def packable(self, gangs: Sequence[Gang]) -> bool:
@@ -95,6 +101,11 @@ class ClusterState:
             twin.assume(gang, plan)
             plans.append(plan)
         return tuple(plans)
+
+    def may_fit(self, *gangs: Gang) -> bool:
+        """False: there is no place for all of these, each of which must start whole, whatever the
+        order. Costs next to nothing, and True says little."""
+        return self._warm.may_fit([one for one in gangs if one.job not in self._held])
 
     def explain(self, gang: Gang, member: MemberId | None = None) -> tuple[NodeVerdict, ...]:
         """Each node's verdict on this member when its turn comes; without one, on the member
@@ -137,6 +148,7 @@ class ClusterState:
         for want, slot in _places(gang, plan):
             self._give(want, slot)
         self._settle(gang, plan, -1)
+        self._forget_states()
 
     def _settle(self, gang: Gang, plan: Plan, sign: int) -> None:
         # Who has no labels and spreads by none is nobody's neighbour.
@@ -147,6 +159,15 @@ class ClusterState:
             index = self._layout.index
             who = [(labels.get(one.member, ()), index[one.slot.node]) for one in plan.placements]
             settle(self._free.residents, who, sign)
+
+    def _forget_states(self) -> None:
+        """Long lives see millions of states of CPUs and devices; few are in use at a time."""
+        pool = self._layout.pool
+        if len(pool) <= max(_MOST_STATES, _MOST_STATES_A_NODE * len(self._layout)):
+            return
+        fresh, self._free.state[:] = pool.renewed(self._free.state)
+        self._layout = self._layout.over(fresh)
+        self._warm.moved(self._layout)
 
     def free(self, node: str) -> Resources:
         index = self._layout.index[node]
@@ -223,6 +244,10 @@ class ClusterState:
             and _mounted(mine) == _mounted(theirs)
             and all(np.array_equal(mine.extended[n], theirs.extended[n]) for n in mine.extended)
         )
+
+    def _masks(self) -> list[tuple[tuple[int, int], Left]]:
+        pool = self._layout.pool
+        return [(pool.masks(state), pool.left(state)) for state in self._free.state.tolist()]
 
     def _in_use(self, index: int) -> bool:
         return use_of(self._layout, self._free, index) != _UNUSED
@@ -314,6 +339,7 @@ class ClusterState:
 
     def _count(self, want: Want, index: int, sign: int) -> None:
         free = self._free
+        self._warm.changed(index)
         free.cpu_millis[index] -= sign * want.cpu_millis
         free.memory_bytes[index] -= sign * want.memory_bytes
         free.gpus[index] -= sign * want.gpus
@@ -325,6 +351,9 @@ class ClusterState:
 
 
 _UNUSED = NodeUse()
+#: States that are known at most, before those that nobody is in are forgotten.
+_MOST_STATES = 32_768
+_MOST_STATES_A_NODE = 8
 
 
 def _used(free: Free) -> dict[int, set[int]]:

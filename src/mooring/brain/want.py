@@ -30,6 +30,14 @@ class Want:
     image: str = ""
     volumes: tuple[Volume, ...] = ()
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.role, self.asked, self.whole_cpus, self.selector, self.tolerations))
+
+    def __hash__(self) -> int:
+        """Wants are keys of nearly everything that is remembered."""
+        return self._hash
+
     @property
     def exclusive(self) -> bool:
         return self.whole_cpus > 0
@@ -102,7 +110,29 @@ class Kinds:
         ]
 
 
+#: Equal wants of different gangs are one object, so that they are seen to be equal at once.
+_KNOWN: dict[Want, Want] = {}
+_MOST_KNOWN = 10_000
+_KINDS = "kinds of its members"
+
+
 def kinds_of(gang: Gang) -> Kinds:
+    """Worked out once for each gang, and kept beside its fields: nothing that it says changes."""
+    kept = vars(gang)
+    found = kept.get(_KINDS)
+    if found is None:
+        found = kept[_KINDS] = _kinds_of(gang)
+    assert isinstance(found, Kinds)
+    return found
+
+
+def _known(want: Want) -> Want:
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    return _KNOWN.setdefault(want, want)
+
+
+def _kinds_of(gang: Gang) -> Kinds:
     numbers: dict[Want, int] = {}
     latest: dict[str, tuple[Member, int]] = {}
     of: list[int] = []
@@ -112,7 +142,7 @@ def kinds_of(gang: Gang) -> Kinds:
         if known is not None and _alike(member, known[0]):
             of.append(known[1])
             continue
-        number = numbers.setdefault(want_of(member), len(numbers))
+        number = numbers.setdefault(_known(want_of(member)), len(numbers))
         latest[member.id.role] = (member, number)
         of.append(number)
     sizes = [0] * len(numbers)

@@ -94,10 +94,13 @@ def simulate(
 
     if profile is not None and compare:
         raise BadInput.at("moor simulate", "--profile", "--compare as well", "one of the two")
+    if target is not None and not target.absolute().parent.is_dir():
+        raise BadInput.at("moor simulate", "--file", str(target), "a file in a folder that exists")
     cluster = node_options.described(cluster_file)
     pools = [Pool(one.name, one.guaranteed, one.cap, one.weight) for one in cluster.pools]
     made = _workload(workload, cluster, seed, jobs, load).on(pools)
-    readings = [read_profile(name) for name in compare or (profile or "default",)]
+    option = "--compare" if compare else "--profile"
+    readings = [read_profile(name, option) for name in compare or (profile or "default",)]
     for note in dict.fromkeys(note for reading in readings for note in reading.notes):
         click.echo(f"note: {note}", err=True)
     profiles = [reading.profile for reading in readings]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 
 from mooring.model.affinity import ANYWHERE, NodeWish
@@ -140,6 +141,6 @@ class Gang:
     preset_is_open: bool = False
     """Nobody asked for the preset: where traffic is known, it may choose another."""
 
-    @property
+    @cached_property
     def roles(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(member.id.role for member in self.members))
+        return tuple(dict.fromkeys([member.id.role for member in self.members]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -29,7 +29,14 @@ def round_up(value: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value)
 
 
-def line_chart(title: str, curves: Sequence[Curve]) -> str:
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s"
+
+
+def line_chart(
+    title: str, curves: Sequence[Curve], moment: Callable[[float], str] = _seconds
+) -> str:
+    """`moment` words what is below the horizontal axis."""
     curves = [curve for curve in curves if curve.points][:_MOST_CURVES]
     top = round_up(max((y for curve in curves for _, y in curve.points), default=1.0))
     last = max((x for curve in curves for x, _ in curve.points), default=1.0) or 1.0
@@ -54,13 +61,15 @@ def line_chart(title: str, curves: Sequence[Curve]) -> str:
     for share in (0.0, 0.5, 1.0):
         parts.append(
             f'<text x="{x_of(last * share):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'
-            f"{last * share:.0f} s</text>"
+            f"{escape(moment(last * share))}</text>"
         )
     for number, curve in enumerate(curves):
         colour = _COLOURS[number % len(_COLOURS)]
         dash = ' stroke-dasharray="5 3"' if number >= len(_COLOURS) else ""
+        # One that runs below another one is wider, so that both are seen.
+        width = ' stroke-width="3"' if number == 0 and len(curves) == 2 else ""
         path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in curve.points)
-        parts.append(f'<polyline points="{path}" stroke="{colour}"{dash}/>')
+        parts.append(f'<polyline points="{path}" stroke="{colour}"{dash}{width}/>')
         y = _TOP + 8 + 13 * number
         x = _LEFT + plot_width + 10
         parts.append(f'<text x="{x}" y="{y}" fill="{colour}">{escape(curve.name)}</text>')

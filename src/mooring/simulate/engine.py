@@ -40,10 +40,7 @@ class _Running:
     since_s: float
     started_s: float
     turn: int
-
-    @property
-    def whole(self) -> bool:
-        return self.rate >= self.job.members * self.job.speed
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -206,9 +203,10 @@ class Simulation:
         since_s = max(since_s, self._now_s)
         started_s = since_s if started_s is None else started_s
         self._turn += 1
-        running = _Running(job, left_s, rate, since_s, started_s, self._turn)
+        whole = members >= job.members
+        running = _Running(job, left_s, rate, since_s, started_s, self._turn, whole)
         self._running[job.name] = running
-        self._partial += not running.whole
+        self._partial += not whole
         heapq.heappush(self._ends, (since_s + left_s / rate, self._turn, job.name))
 
     def _left_s(self, running: _Running) -> float:

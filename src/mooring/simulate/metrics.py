@@ -159,7 +159,11 @@ class Meter:
         #: A kind of resource that no pool mentions is not limited by any cap.
         self._divided = [any(kinds) for kinds in zip(*map(_amounts, amounts), strict=True)]
         self._pool_used = {pool.name: [0, 0, 0] for pool in pools}
+        #: The part of the cluster that each pool holds, by its dominant resource; and over time.
+        self._pool_rates = dict.fromkeys(self._pools, 0.0)
         self._pool_held = dict.fromkeys(self._pools, 0.0)
+        #: What the nodes' use comes to, until it changes.
+        self._rates: tuple[float, float, float, float] | None = None
         self._takes: dict[str, tuple[str, list[_Take]]] = {}
         self.waiting = 0
         self._began_s = self._now_s = 0.0
@@ -177,38 +181,60 @@ class Meter:
         """Time passes with things as they are."""
         if now_s <= self._now_s:
             return
-        cpu, memory, gpu = self._used
-        total = self.total
-        rates = (
-            cpu / total.cpu_millis if total.cpu_millis else 0.0,
-            memory / total.memory_bytes if total.memory_bytes else 0.0,
-            gpu / total.gpu_millis if total.gpus else 0.0,
-            self._fragments.mean,
-            float(self.waiting),
-        )
         span_s = now_s - self._now_s
-        for at, rate in enumerate(rates):
-            self._sums[at] += rate * span_s
-        for name, used in self._pool_used.items():
-            if used[0] or used[2]:
-                self._pool_held[name] += self._dominant(used) * span_s
+        rates = self._rates
+        if rates is None:
+            rates = self._rates = self._shares()
+        cpu, memory, gpu, fragments = rates
+        waiting = self.waiting
+        # Written out: this is called for every event, and loops over five are half of its time.
+        sums = self._sums
+        sums[0] += cpu * span_s
+        sums[1] += memory * span_s
+        sums[2] += gpu * span_s
+        sums[3] += fragments * span_s
+        sums[4] += waiting * span_s
+        for name, rate in self._pool_rates.items():
+            if rate:
+                self._pool_held[name] += rate * span_s
         at_s = self._now_s
         while at_s < now_s:
             if now_s - at_s > _MOST_POINTS * self._bucket_s:
                 # A long silence: let the buckets grow before it is cut into them.
                 self._coarsen()
                 continue
-            stop_s = min(now_s, self._bucket_from_s + self._bucket_s)
-            for at, rate in enumerate(rates):
-                self._bucket[at] += rate * (stop_s - at_s)
-            at_s = stop_s
-            if at_s >= self._bucket_from_s + self._bucket_s:
-                self._close_bucket()
+            close_s = self._bucket_from_s + self._bucket_s
+            part_s = (now_s if now_s < close_s else close_s) - at_s
+            bucket = self._bucket
+            bucket[0] += cpu * part_s
+            bucket[1] += memory * part_s
+            bucket[2] += gpu * part_s
+            bucket[3] += fragments * part_s
+            bucket[4] += waiting * part_s
+            if now_s < close_s:
+                break
+            at_s = close_s
+            self._close_bucket()
         self._now_s = now_s
 
+    def _shares(self) -> tuple[float, float, float, float]:
+        cpu, memory, gpu = self._used
+        total = self.total
+        return (
+            cpu / total.cpu_millis if total.cpu_millis else 0.0,
+            memory / total.memory_bytes if total.memory_bytes else 0.0,
+            gpu / total.gpu_millis if total.gpus else 0.0,
+            self._fragments.mean,
+        )
+
     def _dominant(self, used: Sequence[int]) -> float:
-        has = _amounts(self.total)
-        return max(part / whole for part, whole in zip(used, has, strict=True) if whole)
+        total = self.total
+        parts = (
+            used[0] / total.cpu_millis if total.cpu_millis else 0.0,
+            used[1] / total.memory_bytes if total.memory_bytes else 0.0,
+            used[2] / total.gpu_millis if total.gpus else 0.0,
+        )
+        return max(parts)
 
     def _close_bucket(self) -> None:
         means = tuple(total / self._bucket_s for total in self._bucket)
@@ -282,11 +308,14 @@ class Meter:
         return 1000 if not before or not after else 0
 
     def _charge(self, pool: str, takes: Sequence[_Take], sign: int) -> None:
-        used = self._pool_used[pool]
-        for take in takes:
-            for at, amount in enumerate((take.cpu_millis, take.memory_bytes, take.gpu_millis)):
-                used[at] += sign * amount
-                self._used[at] += sign * amount
+        of_pool = self._pool_used[pool]
+        for used in (of_pool, self._used):
+            for take in takes:
+                used[0] += sign * take.cpu_millis
+                used[1] += sign * take.memory_bytes
+                used[2] += sign * take.gpu_millis
+        self._pool_rates[pool] = self._dominant(of_pool)
+        self._rates = None
 
     def _check_cap(self, job: Job) -> None:
         cap = self._pools[job.pool].cap

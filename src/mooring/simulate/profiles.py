@@ -28,17 +28,18 @@ KNOWN = {
 }
 
 
-def read_profile(name: str) -> profiles.Reading:
+def read_profile(name: str, option: str = "--profile") -> profiles.Reading:
     """A profile by its known name, otherwise from the file of that name. Raises BadInput.
 
-    With a sentence for each thing in the file that has no meaning here.
+    `option` is where the name comes from. With a sentence for each thing in the file that has no
+    meaning here.
     """
     if name in KNOWN:
         return profiles.Reading(KNOWN[name])
     path = Path(name)
     if not path.exists():
         accepted = f"a profile file, or {one_of(name, KNOWN)}"
-        raise BadInput.at("moor", "--profile", describe(name), accepted)
+        raise BadInput.at("moor", option, describe(name), accepted)
     source = name_of(path)
     document = parse_document(read_text(path), source)
     if document.problems:

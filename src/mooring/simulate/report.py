@@ -35,6 +35,14 @@ def span(seconds: float) -> str:
     raise AssertionError
 
 
+def _moment(seconds: float) -> str:
+    """The largest unit of which there are a few: `27328` -> `7.6 h`."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
 
@@ -99,7 +107,9 @@ def _difference(first: float | None, second: float | None, better: int) -> str:
         return "same"
     if not first:
         return "–"
-    part = (second - first) / first
+    part = round((second - first) / first, 3)
+    if not part:
+        return "same"
     verdict = "better" if part * better > 0 else "worse"
     return f"{100 * part:+.1f} % {verdict}"
 
@@ -237,7 +247,7 @@ def _charts(results: Sequence[Simulated]) -> list[str]:
     wanted.append(("free in fragments, %", series("fragmentation", 100.0)))
     wanted.append(("jobs waiting", series("waiting", 1.0)))
     wanted.append(("jobs ended within so long after arrival, %", curves(_ended_within)))
-    return [line_chart(title, lines) for title, lines in wanted]
+    return [line_chart(title, lines, _moment) for title, lines in wanted]
 
 
 def _ended_within(one: Simulated) -> list[tuple[float, float]]:

@@ -9,6 +9,7 @@ from typing import Self
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.queue import (
     Admit,
+    Decision,
     Groups,
     Grow,
     PoolSpec,
@@ -20,8 +21,9 @@ from mooring.brain.queue import (
     Wait,
     decide,
 )
+from mooring.brain.queue.books import Books
 from mooring.brain.queue.pools import check_pools
-from mooring.brain.queue.types import amount_of, resources_of
+from mooring.brain.queue.types import resources_of
 from mooring.brain.state import ClusterState
 from mooring.model.cluster import Node, Snapshot
 from mooring.model.errors import BadInput
@@ -92,37 +94,28 @@ class QueueScheduler:
         problems = check_pools(groups.guarantees(self._pools), self._capacity)
         if problems:
             raise BadInput(source, problems)
+        self._empty = QueueState(self._capacity, pools=groups.guarantees(self._pools))
+        self._books = Books(self._empty)
         self._waiting: dict[str, QueuedGang] = {}
-        self._running: dict[str, RunningGang] = {}
+        #: What those who wait ask for in all.
+        self._asked = [0, 0, 0]
         self._now_s = 0.0
-        #: Of the whole cluster; and the running gangs that have fewer members than they want.
-        self._free = list(amount_of(self._capacity))
-        self._partial = 0
-        amounts = [pool.guaranteed for pool in groups.guarantees(self._pools)]
-        amounts += [pool.cap for pool in pools if pool.cap is not None]
-        self._divided = any(amount != Resources() for amount in amounts)
 
     def arrive(self, job: Job, now_s: float) -> None:
-        self._waiting[job.name] = QueuedGang(
-            gang=job.gang(),
-            priority=job.priority,
-            pool=job.pool,
-            arrived_s=now_s,
-            preemptible=job.preemptible,
-            min_available=job.min_available,
-            expected_s=job.expected_s,
+        self._wait(
+            QueuedGang(
+                gang=job.gang(),
+                priority=job.priority,
+                pool=job.pool,
+                arrived_s=now_s,
+                preemptible=job.preemptible,
+                min_available=job.min_available,
+                expected_s=job.expected_s,
+            )
         )
 
     def end(self, job: str, now_s: float) -> None:
         self._let_go(job)
-
-    def _state(self) -> QueueState:
-        return QueueState(
-            capacity=self._capacity,
-            waiting=tuple(self._waiting.values()),
-            running=tuple(self._running.values()),
-            pools=self._groups.guarantees(self._pools),
-        )
 
     def decide(self, now_s: float) -> Sequence[Change]:
         self._now_s = now_s
@@ -130,16 +123,16 @@ class QueueScheduler:
         if started is not None:
             return started
         changes = self._regroup(now_s)
-        for decision in decide(self._state(), self.cluster, now_s, explain=False):
+        for decision in self._decisions(now_s):
             match decision:
                 case Admit(job=job, plan=plan):
                     self.cluster.assume(self._waiting[job].sized(len(plan.placements))[0], plan)
                     changes.append(self._admit(job, plan, now_s))
                 case Preempt(job=job, reason=reason):
-                    self._waiting[job] = self._let_go(job).queued
+                    self._wait(self._let_go(job).queued)
                     changes.append(Preempted(job, reason))
                 case Shrink(job=job, members=members):
-                    plan = self._running[job].plan
+                    plan = self._books.running[job].plan
                     changes.append(self._resize(job, _without(plan, frozenset(members))))
                 case Grow(job=job, plan=plan):
                     changes.append(self._resize(job, plan))
@@ -149,10 +142,16 @@ class QueueScheduler:
 
     def _regroup(self, now_s: float) -> list[Change]:
         """Groups of nodes change hands before anybody is asked for what they own."""
-        self._groups, moves = self._groups.look(
-            self._pools, self._waiting.values(), self._running.values(), now_s
-        )
+        running = self._books.running.values()
+        self._groups, moves = self._groups.look(self._pools, self._waiting.values(), running, now_s)
+        if moves:
+            self._empty = replace(self._empty, pools=self._groups.guarantees(self._pools))
+            waiting = tuple(self._waiting.values())
+            self._books = Books(replace(self._empty, waiting=waiting, running=tuple(running)))
         return [Moved(move.group, move.source, move.target, move.reason) for move in moves]
+
+    def _decisions(self, now_s: float) -> Sequence[Decision]:
+        return decide(self._empty, self.cluster, now_s, explain=False, books=self._books)
 
     def _unopposed(self, now_s: float) -> list[Change] | None:
         """What changes if all who wait can start whole beside all who run; None if not all can.
@@ -161,13 +160,12 @@ class QueueScheduler:
         not be looked at one by one, and an uncontended cluster costs the same however many run.
         The answer is the same, because the order is, and so is the cluster that is asked.
         """
-        if self._divided or self._partial:
+        books, free = self._books, self._books.free
+        if books.ledger.divided or books.small:
             return None
-        free = self._free
+        if any(self._asked[kind] > free[kind] for kind in range(3)):
+            return None
         waiting = tuple(self._waiting.values())
-        charges = [queued.sized(queued.most)[1] for queued in waiting]
-        if any(sum(charge[kind] for charge in charges) > free[kind] for kind in range(3)):
-            return None
         straight = _Straight(self.cluster)
         state = QueueState(resources_of(free), waiting)
         try:
@@ -179,36 +177,38 @@ class QueueScheduler:
         assert len(admitted) == len(waiting), "nobody is refused without the cluster being asked"
         return [self._admit(one.job, one.plan, now_s) for one in admitted]
 
+    def _wait(self, queued: QueuedGang) -> None:
+        self._waiting[queued.job] = queued
+        self._books.wait(queued)
+        for kind, amount in enumerate(queued.sized(queued.most)[1]):
+            self._asked[kind] += amount
+
     def _admit(self, job: str, plan: Plan, now_s: float) -> Started:
         """The cluster holds it already."""
-        running = RunningGang(self._waiting.pop(job), plan, now_s)
-        self._running[job] = running
-        self._count(running, -1)
+        queued = self._waiting.pop(job)
+        self._books.unwait(queued)
+        for kind, amount in enumerate(queued.sized(queued.most)[1]):
+            self._asked[kind] -= amount
+        self._books.enter(RunningGang(queued, plan, now_s))
         return Started(job, plan)
 
     def _let_go(self, job: str) -> RunningGang:
-        running = self._running.pop(job)
+        running = self._books.running[job]
         self.cluster.release(job)
-        self._count(running, 1)
+        self._books.leave(running)
         return running
-
-    def _count(self, running: RunningGang, sign: int) -> None:
-        self._partial -= sign * (running.size < running.queued.most)
-        for kind, amount in enumerate(running.charge):
-            self._free[kind] += sign * amount
 
     def _resize(self, job: str, plan: Plan) -> Resized:
         running = replace(self._let_go(job), plan=plan)
         self.cluster.assume(running.gang, plan)
-        self._running[job] = running
-        self._count(running, -1)
+        self._books.enter(running)
         return Resized(job, plan)
 
     def wakes_s(self, now_s: float) -> float | None:
         return None if self._groups.policy is None else self._groups.wakes_s(now_s)
 
     def waiting(self) -> Mapping[str, str]:
-        said = decide(self._state(), self.cluster, self._now_s)
+        said = decide(self._empty, self.cluster, self._now_s, books=self._books)
         sentences = {one.job: one.sentence for one in said if isinstance(one, Wait)}
         return {job: sentences.get(job, "") for job in self._waiting}
 

@@ -62,7 +62,8 @@ class Job:
 
     @property
     def members(self) -> int:
-        return sum(role.replicas for role in self.roles)
+        roles = self.roles
+        return roles[0].replicas if len(roles) == 1 else sum(role.replicas for role in roles)
 
     @property
     def duration_s(self) -> float:

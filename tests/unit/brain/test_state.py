@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from test_brain_properties import gangs, snapshots
 
 from mooring.brain import ClusterState, place
+from mooring.brain.profile import DEFAULT, FULL, Profile
 from mooring.model.cluster import CpuManager, KubeletPolicy, Snapshot, TopologyManager
 from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Plan, Refusal
@@ -33,16 +34,22 @@ def named(one: Gang, job: str) -> Gang:
 
 
 @settings(max_examples=200, deadline=None)
-@given(snapshots(most_nodes=5), st.lists(gangs(most=5), min_size=1, max_size=4), st.data())
+@given(
+    snapshots(most_nodes=5),
+    st.lists(gangs(most=5), min_size=1, max_size=4),
+    st.sampled_from((DEFAULT, FULL)),
+    st.data(),
+)
 def test_gangs_come_and_go_and_leave_no_trace(
-    snapshot: Snapshot, queue: list[Gang], data: st.DataObject
+    snapshot: Snapshot, queue: list[Gang], profile: Profile, data: st.DataObject
 ) -> None:
-    state = ClusterState(snapshot)
+    state = ClusterState(snapshot, profile)
     untouched = state.copy()
     for number, one in enumerate(queue):
         job = named(one, f"job{number}")
         outcome = state.place(job)
-        assert outcome == bare(place(job, state.snapshot()))
+        assert outcome == bare(place(job, state.snapshot(), profile))
+        assert isinstance(outcome, Refusal) or state.may_fit(job)
         if isinstance(outcome, Plan):
             before = state.copy()
             state.assume(job, outcome)
@@ -79,6 +86,7 @@ def test_every_kubelet_admits_what_is_sent_to_it(
     for job in (named(one, "one"), named(other, "other")):
         outcome = state.place(job)
         assert outcome == bare(place(job, state.snapshot()))
+        assert isinstance(outcome, Refusal) or state.may_fit(job)
         if isinstance(outcome, Plan):
             members_of = {member.id: member for member in job.members}
             for placement in outcome.placements:
@@ -163,3 +171,24 @@ def test_utilisation_is_by_node() -> None:
     assert state.use("n0").gpus == {0, 1}
     # its own places do not speak against it
     assert not state.explain(job, MemberId("worker", 0))[0].refused
+
+
+def test_states_that_nobody_is_in_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.brain.state._MOST_STATES", 8)
+    monkeypatch.setattr("mooring.brain.state._MOST_STATES_A_NODE", 0)
+    state = ClusterState(Snapshot(nodes(2, cpus=8)))
+    untouched = state.copy()
+    for number in range(40):
+        workers = members("worker", 1 + number % 3, pinning=EXCLUSIVE)
+        one = named(gang("pack", workers), f"j{number}")
+        plan = state.place(one)
+        assert plan == bare(place(one, state.snapshot()))
+        assert isinstance(plan, Plan)
+        state.assume(one, plan)
+        if number >= 2:
+            state.release(f"j{number - 2}")
+        # At most 8 when it looked last, and what three gangs have added since.
+        assert len(state._layout.pool) <= 8 + 3 * 3
+    for job in list(state.held):
+        state.release(job)
+    assert state.same_as(untouched)

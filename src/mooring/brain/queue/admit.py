@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from mooring.brain.queue import elastic, preempt, sentences
 from mooring.brain.queue.backfill import Reservation
+from mooring.brain.queue.books import Books
 from mooring.brain.queue.heads import Heads
 from mooring.brain.queue.order import Key, key
 from mooring.brain.queue.regroup import Regroup
@@ -35,26 +36,35 @@ from mooring.model.plan import Plan
 
 
 def decide(
-    state: QueueState, cluster: Planner, now_s: float, *, explain: bool = True
+    state: QueueState,
+    cluster: Planner,
+    now_s: float,
+    *,
+    explain: bool = True,
+    books: Books | None = None,
 ) -> tuple[Decision, ...]:
-    """Without `explain` nothing is said about those who wait."""
-    return _Round(state, cluster, now_s, explain).run()
+    """Without `explain` nothing is said about those who wait. Whoever keeps `books` of who runs
+    and who waits need not put them into `state`."""
+    return _Round(state, cluster, now_s, explain, books).run()
 
 
 class _Round:
-    def __init__(self, state: QueueState, cluster: Planner, now_s: float, explain: bool) -> None:
+    def __init__(
+        self,
+        state: QueueState,
+        cluster: Planner,
+        now_s: float,
+        explain: bool,
+        books: Books | None,
+    ) -> None:
         self.policy = state.policy
-        self.scene = Scene(state, cluster, now_s)
+        self.scene = Scene(state, cluster, now_s, explain=explain, books=books)
         self.now_s = now_s
         self.explain = explain
         self.decisions: list[Decision] = []
         self.waits: list[Wait] = []
-        self.queues: dict[str, deque[tuple[Key, QueuedGang]]] = {}
-        keyed = [(key(queued, state.policy), queued) for queued in state.waiting]
-        # Of equal turn and arrival the small go first: more of them run.
-        keyed.sort(key=lambda item: (item[0][:2], self.scene.part(item[1]), item[0][2]))
-        for item in keyed:
-            self.queues.setdefault(self._queue_of(item[1]), deque()).append(item)
+        #: Of each queue, who has not been looked at yet.
+        self.queues = {name: deque(line) for name, line in self.scene.books.lines.items()}
         self.heads = Heads(self.scene)
         self.started: set[str] = set()
         self.searches: dict[str, int] = {}
@@ -73,7 +83,7 @@ class _Round:
             if self.heads.blocked(name) >= self.policy.most_tried:
                 self._leave_in_line(name)
                 continue
-            turn, queued = queue.popleft()
+            _, turn, queued = queue.popleft()
             if not queue:
                 del self.queues[name]
             if queued.least == queued.most:
@@ -93,7 +103,7 @@ class _Round:
         chosen = None
         ledger = self.scene.ledger
         for name, queue in self.queues.items():
-            turn, queued = queue[0]
+            _, turn, queued = queue[0]
             own = ledger.within_guarantee(queued.pool, queued.sized(queued.least)[1])
             rank = (0, 0.0, turn) if own else (1, ledger.share(queued.pool), turn)
             if best is None or rank < best:
@@ -291,13 +301,13 @@ class _Round:
         queue = self.queues.pop(name)
         if self.explain and before is not None:
             ahead = self.heads.blocked(name)
-            for position, (_, queued) in enumerate(queue):
+            for position, (_, _, queued) in enumerate(queue):
                 sentence = sentences.stands_in_line(queued, before, ahead + position)
                 self.waits.append(Wait(queued.job, sentence))
 
     def _grow(self) -> None:
         """Last of all: members beyond the minimum delay nobody."""
-        small = [each for each in self.scene.running.values() if each.size < each.queued.most]
+        small = self.scene.books.small.values()
         for each in sorted(small, key=lambda each: key(each.queued, self.policy)):
             self._grow_one(each)
 

@@ -38,20 +38,14 @@ class Reservation:
         """Let gangs end one by one until the head fits."""
         if self._shadow is not None or self.hopeless:
             return
-        now_s = scene.now_s
         shadow = scene.copy()
-        self._start_s = now_s
-
-        def turn(each: RunningGang) -> tuple[float, float, str]:
-            end_s = each.end_s(now_s)
-            return inf if end_s is None else end_s, each.started_s, each.job
-
+        self._start_s = scene.now_s
         if self._fits(shadow):  # somebody has given way since it was tried
             self._shadow = shadow
             return
-        for each in sorted(scene.running.values(), key=turn):
+        for end_s, each in scene.books.ending(scene.now_s):
             shadow.stop(each.job)
-            self._start_s = turn(each)[0]
+            self._start_s = end_s
             if self._fits(shadow):
                 self._shadow = shadow
                 return

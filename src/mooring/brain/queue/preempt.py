@@ -57,7 +57,7 @@ def pointless(scene: Scene, queued: QueuedGang) -> bool:
     """Is it plain that nobody would have to give way to it?"""
     ledger = scene.ledger
     _, ask = queued.sized(queued.least)
-    if queued.priority > scene.lowest_standing(queued.pool):
+    if queued.priority > scene.books.lowest_standing(queued.pool):
         return False
     if not ledger.divided or not ledger.within_guarantee(queued.pool, ask):
         return True

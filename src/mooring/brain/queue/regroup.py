@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mooring.brain.packing import Budget
 from mooring.brain.queue.exchange import proposals
 from mooring.brain.queue.scene import Change, Scene
-from mooring.brain.queue.types import Packer, QueuedGang, RunningGang
+from mooring.brain.queue.types import Foresees, Packer, QueuedGang, RunningGang
 from mooring.brain.want import Want, kinds_of
 from mooring.model.plan import Placement, Plan, Slot
 
@@ -24,6 +24,10 @@ _MOST_COMPLAINTS = 4
 #: Packings' worth of steps that a round, and a set of gangs that arrived together, may cost.
 _ROUND = 5
 _CLASS = 20
+#: Steps that are about as long as placing one gang.
+_PLACING = 500
+#: Plans for what is known to fit.
+_FREE = 1 << 62
 
 
 class Regroup:
@@ -56,7 +60,9 @@ class Regroup:
         if not equals or not waiting:
             return None
         free = (scene.free[0], scene.free[1], scene.free[2])
-        proposed = list(proposals([each.queued for each in equals], waiting, free, scene.part))
+        proposed = list(
+            proposals([each.queued for each in equals], waiting, free, scene.books.part)
+        )
         left = _CLASS * self._most
         for most in (self._most // 4, _ROUND * self._most):
             for out, joining in proposed:
@@ -95,8 +101,10 @@ def _together(
             return None
         planner = scene.planner
         wanted = [each.gang for each in gangs]
+        if isinstance(planner, Foresees) and not planner.may_fit(*wanted):
+            return None
         if not isinstance(planner, Packer) or not planner.packable(wanted):
-            return _one_by_one(scene, _orders(gangs), _MOST_COMPLAINTS)
+            return _one_by_one(scene, _orders(gangs), _MOST_COMPLAINTS, budget)
         plans = planner.pack(wanted, budget)
         if plans is None:
             return None
@@ -104,15 +112,21 @@ def _together(
             RunningGang(each.queued, plan, each.started_s)
             for each, plan in zip(gangs, plans, strict=True)
         ]
-        return _one_by_one(scene, [gangs, *_orders(gangs)[:1]], 1) or packed
+        return _one_by_one(scene, [gangs, *_orders(gangs)[:1]], 1, Budget(_FREE)) or packed
 
 
 def _one_by_one(
-    scene: Scene, orders: Sequence[Sequence[RunningGang]], most_complaints: int
+    scene: Scene,
+    orders: Sequence[Sequence[RunningGang]],
+    most_complaints: int,
+    budget: Budget,
 ) -> list[RunningGang] | None:
     """By the first of the orders in which all have a place; who has none goes first, so often."""
     for order in orders:
         for _ in range(most_complaints):
+            if budget.left <= 0:
+                return None
+            budget.left -= _PLACING * len(order)
             found = _place(scene, order)
             if not isinstance(found, RunningGang):
                 return found

@@ -10,17 +10,15 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
 
-from mooring.brain.queue.order import standing
-from mooring.brain.queue.pools import Ledger
+from mooring.brain.queue.books import Books
 from mooring.brain.queue.types import (
     Amount,
+    Foresees,
     Planner,
     QueuedGang,
     QueueState,
     RunningGang,
-    amount_of,
 )
 from mooring.model.plan import Plan, Refusal
 
@@ -46,6 +44,9 @@ class Block:
     start_s: float | None = None
 
 
+_NO_PLACE = Block(Cause.PLACE)
+
+
 @dataclass(frozen=True)
 class Change:
     """A running gang that stops (`after` is None) or gets another size."""
@@ -55,29 +56,40 @@ class Change:
 
 
 class Scene:
-    def __init__(self, state: QueueState, planner: Planner, now_s: float) -> None:
+    def __init__(
+        self,
+        state: QueueState,
+        planner: Planner,
+        now_s: float,
+        *,
+        explain: bool = False,
+        books: Books | None = None,
+    ) -> None:
+        """With `explain` a refusal comes with the planner's sentence. `books` say the same as
+        `state`, if somebody has kept them."""
+        self._foresees = isinstance(planner, Foresees) and not explain
         self.now_s = now_s
         self.policy = state.policy
-        self.ledger = Ledger(state.pools, state.capacity)
-        self.running: dict[str, RunningGang] = {}
+        self.books = Books(state) if books is None else books.copy()
+        self.ledger = self.books.ledger
+        self.running = self.books.running
+        self.free = self.books.free
         self._planner = planner
         #: The caller's planner is never changed; it is copied at the first change.
         self._own = False
-        capacity = amount_of(state.capacity)
-        self.free = list(capacity)
         #: Which scene this is; the same number means that nothing has changed.
         self._version = self._latest = 0
         self._refused: dict[tuple[int, int, Hashable], Block] = {}
-        self._lowest: dict[str, float] | None = None
-        for each in state.running:
-            self._enter(each)
 
     def copy(self) -> Scene:
         twin = Scene.__new__(Scene)
         twin.__dict__.update(self.__dict__)
-        twin.ledger = self.ledger.copy()
-        twin.running = dict(self.running)
-        twin.free = list(self.free)
+        twin.books = self.books.copy()
+        twin.ledger, twin.running, twin.free = (
+            twin.books.ledger,
+            twin.books.running,
+            twin.books.free,
+        )
         twin._refused = {}
         if self._own:
             twin._planner = self._planner.copy()
@@ -88,44 +100,26 @@ class Scene:
         """For asking only."""
         return self._planner
 
-    def lowest_standing(self, pool: str) -> float:
-        """Of those in the pool that may be preempted at all; of all pools if none is divided."""
-        if self._lowest is None:
-            self._lowest = {}
-            for each in self.running.values():
-                if each.queued.preemptible:
-                    name = each.pool if self.ledger.divided else ""
-                    value = standing(each, self.policy)
-                    self._lowest[name] = min(value, self._lowest.get(name, inf))
-        return self._lowest.get(pool if self.ledger.divided else "", inf)
-
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Whatever is tried out within is taken back within: what was known stays true."""
-        version, lowest = self._version, self._lowest
+        version = self._version
         try:
             yield
         finally:
-            self._version, self._lowest = version, lowest
+            self._version = version
 
     def _changed(self) -> None:
         self._latest += 1
         self._version = self._latest
-        self._lowest = None
 
     def _enter(self, running: RunningGang) -> None:
         self._changed()
-        self.running[running.job] = running
-        self.ledger.add(running)
-        for k, amount in enumerate(running.charge):
-            self.free[k] -= amount
+        self.books.enter(running)
 
     def _leave(self, running: RunningGang) -> None:
         self._changed()
-        del self.running[running.job]
-        self.ledger.remove(running)
-        for k, amount in enumerate(running.charge):
-            self.free[k] += amount
+        self.books.leave(running)
 
     def _changeable(self) -> Planner:
         if not self._own:
@@ -163,11 +157,6 @@ class Scene:
                         self.stop(change.after.job)
                 for change in done:
                     self.start(change.before)
-
-    def part(self, queued: QueuedGang) -> float:
-        """The largest part of the cluster that it needs of anything."""
-        pairs = zip(queued.sized(queued.least)[1], self.ledger.capacity, strict=True)
-        return max((amount / whole for amount, whole in pairs if whole), default=0.0)
 
     def enough(self, ask: Amount) -> bool:
         """Do the sums allow for it? Where exactly is the planner's business."""
@@ -209,6 +198,8 @@ class Scene:
         known = self._refused.get((self._version, size, queued.shape))
         if known is not None:
             return known
+        if self._foresees and not self._planner.may_fit(gang):  # type: ignore[attr-defined]
+            return _NO_PLACE
         answer = self._planner.place(gang)
         if isinstance(answer, Refusal):
             block = Block(Cause.PLACE, answer.sentence)

@@ -47,6 +47,14 @@ class Packer(Protocol):
         """Plans that fit together and are taken in this order; None if none was found."""
 
 
+@runtime_checkable
+class Foresees(Protocol):
+    """A planner that can say cheaply that there is no place for gangs at once."""
+
+    def may_fit(self, *gangs: Gang) -> bool:
+        """False: there surely is none, whatever the order. True says nothing."""
+
+
 def amount_of(resources: Resources) -> Amount:
     return (resources.cpu_millis, resources.memory_bytes, resources.gpu_millis)
 
@@ -87,11 +95,11 @@ class QueuedGang:
     def job(self) -> str:
         return self.gang.job
 
-    @property
+    @cached_property
     def most(self) -> int:
         return len(self.gang.members)
 
-    @property
+    @cached_property
     def least(self) -> int:
         if self.min_available is not None:
             return max(1, min(self.min_available, self.most))
@@ -159,7 +167,7 @@ class RunningGang:
     def pool(self) -> str:
         return self.queued.pool
 
-    @property
+    @cached_property
     def size(self) -> int:
         return len(self.plan.placements)
 
@@ -167,7 +175,7 @@ class RunningGang:
     def gang(self) -> Gang:
         return self.queued.sized(self.size)[0]
 
-    @property
+    @cached_property
     def charge(self) -> Amount:
         return self.queued.sized(self.size)[1]
 

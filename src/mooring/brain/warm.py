@@ -1,0 +1,258 @@
+"""What a warm cluster remembers between plans: which nodes can take a member, how many, how well.
+
+A node's answer about the first member of a gang depends on what the node is, on what is free
+there and on the gang's shape. So an answer once given stays true until something is taken from or
+given back to that very node: only such nodes are asked again. Jobs come in a few shapes, and the
+most frequent plan, a gang of one kind of member without rules between members, then costs a look
+at one array and the gang itself, not a question to every node.
+
+The plans are those of `planner.decide`: the same rules, asked about the same nodes, and the same
+walk. Copies of a cluster share what they know and copy it at the first change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+
+from mooring.brain.attempt import attempt
+from mooring.brain.board import Board
+from mooring.brain.fill import Indexes, best_by
+from mooring.brain.layout import ALL, Amounts, Free, Layout, Rows, Values
+from mooring.brain.more_scores import more_scores
+from mooring.brain.planner import plan_of
+from mooring.brain.presets import Recipe, recipe_for
+from mooring.brain.profile import ALWAYS, Profile
+from mooring.brain.registry import FILTERS, Scope
+from mooring.brain.trials import Trial, Zone
+from mooring.brain.want import Kinds, Want, kinds_of
+from mooring.model.member import Gang, Relation
+from mooring.model.plan import Plan
+
+#: For all that is remembered of one cluster.
+_MOST_BYTES = 64 << 20
+#: Of the nodes: with more that changed all are asked again.
+_MOST_CHANGED = 0.5
+
+#: Scores of a gang's first member that rest on the member, the gang's shape, and the node itself.
+_PLAIN_SCORES = frozenset(
+    {
+        "affinity",
+        "apart",
+        "balanced",
+        "equal",
+        "holds-more",
+        "least-requested",
+        "links",
+        "most-requested",
+        "numa",
+        "pack",
+        "ratio",
+        "room",
+        "servers",
+        "spread",
+        "spread-role",
+        "taints",
+        "tight",
+        "together",
+        "traffic",
+    }
+)
+#: Rules between members say nothing about a gang that has none.
+_BETWEEN_MEMBERS = frozenset(relation.value for relation in Relation)
+_SHAPED_BY = tuple(each.name for each in fields(Gang) if each.name not in ("job", "members"))
+
+
+@dataclass
+class _Room:
+    """How many members of one kind each node could take, and all together."""
+
+    known_at: int
+    owner: object
+    counts: Amounts
+    total: int
+
+
+@dataclass
+class _Liking:
+    """The total of the scores for the first member, by node; -inf where it cannot go."""
+
+    known_at: int
+    owner: object
+    totals: Values
+
+
+@dataclass(frozen=True)
+class _Plainly:
+    """A gang of one kind without rules between its members, as far as rules ask."""
+
+    key: Hashable
+    recipe: Recipe
+    want: Want
+
+
+Kept = TypeVar("Kept")
+
+
+class Warm:
+    def __init__(self, layout: Layout, free: Free, profile: Profile) -> None:
+        self._layout = layout
+        self._free = free
+        self._profile = profile
+        self._owner = object()
+        #: Nodes in the order of their changes; answers say how far they have followed it.
+        self._changed: list[int] = []
+        self._forgotten = 0
+        self._rooms: dict[Hashable, _Room] = {}
+        self._likings: dict[Hashable, _Liking] = {}
+        self._recipes: dict[Hashable, Recipe | None] = {}
+        filters = tuple(dict.fromkeys((*ALWAYS, *profile.filters)))
+        self._unruled = Recipe(filters, (), (), (), profile=profile)
+        self._most = max(8, _MOST_BYTES // (16 * max(1, len(layout))))
+
+    def copy(self, free: Free) -> Warm:
+        twin = Warm.__new__(Warm)
+        twin.__dict__.update(self.__dict__)
+        twin._free = free
+        # Neither may write into what both know.
+        twin._owner, self._owner = object(), object()
+        twin._changed = self._changed.copy()
+        twin._rooms = self._rooms.copy()
+        twin._likings = self._likings.copy()
+        return twin
+
+    def moved(self, layout: Layout) -> None:
+        """The same nodes with other numbers for their states, which no answer mentions."""
+        self._layout = layout
+
+    def changed(self, index: int) -> None:
+        self._changed.append(index)
+        if len(self._changed) > 4 * len(self._layout) + 256:
+            cut = len(self._changed) // 2
+            del self._changed[:cut]
+            self._forgotten += cut
+
+    def may_fit(self, gangs: Sequence[Gang]) -> bool:
+        """False: surely there is no place for all of them now, whoever goes first."""
+        asked: Counter[Want] = Counter()
+        for gang in gangs:
+            kinds = kinds_of(gang)
+            for want, size in zip(kinds.wants, kinds.sizes, strict=True):
+                asked[want] += size
+                if self._room(gang, kinds, want).total < asked[want]:
+                    return False
+        return True
+
+    def plan(self, gang: Gang) -> Plan | None:
+        """The plan of the planner; None if there is none, or if it has to be asked."""
+        kinds = kinds_of(gang)
+        plainly = self._plainly(gang, kinds)
+        if plainly is None:
+            return None
+        totals = self._liking(gang, kinds, plainly).totals
+        able = np.flatnonzero(totals > -np.inf)
+        if not len(able):
+            return None
+        best = best_by(able, totals[able], len(kinds))
+        board = Board(gang, plainly.recipe, self._layout, self._free, kinds.roles, own=False)
+        with self._free.untouched(best[0]):
+            found = attempt(board, kinds, Trial(tuple(range(len(kinds))), Zone()), best=best)
+            return None if found.failed else plan_of(gang, found)
+
+    def _plainly(self, gang: Gang, kinds: Kinds) -> _Plainly | None:
+        if len(kinds.wants) != 1 or not gang.all_or_nothing or not len(self._layout):
+            return None
+        if more_scores(gang, self._layout):
+            return None
+        key = (kinds.wants[0], len(kinds), _shape(gang))
+        if key in self._recipes:
+            recipe = self._recipes[key]
+        else:
+            recipe = recipe_for(gang, self._profile, self._layout)
+            if recipe.required or recipe.preferred or gang.spreads or not _plain(recipe):
+                recipe = None
+            _keep(self._recipes, key, recipe, self._most)
+        return None if recipe is None else _Plainly(key, recipe, kinds.wants[0])
+
+    def _room(self, gang: Gang, kinds: Kinds, want: Want) -> _Room:
+        key = (want, _shape(gang))
+        known = self._rooms.get(key)
+        rows = self._to_ask(known)
+        if known is None or rows is None:
+            counts = self._counts(gang, kinds, want, ALL)
+            known = _Room(self._now, self._owner, counts, int(counts.sum()))
+            _keep(self._rooms, key, known, self._most)
+        elif len(rows):
+            if known.owner is not self._owner:
+                known = _Room(known.known_at, self._owner, known.counts.copy(), known.total)
+                self._rooms[key] = known
+            counts = self._counts(gang, kinds, want, rows)
+            known.total += int(counts.sum()) - int(known.counts[rows].sum())
+            known.counts[rows] = counts
+            known.known_at = self._now
+        return known
+
+    def _counts(self, gang: Gang, kinds: Kinds, want: Want, rows: Rows) -> Amounts:
+        board = Board(gang, self._unruled, self._layout, self._free, kinds.roles, own=False)
+        return board.fits(want, rows) * board.could_take(want, rows)
+
+    def _liking(self, gang: Gang, kinds: Kinds, plainly: _Plainly) -> _Liking:
+        known = self._likings.get(plainly.key)
+        rows = self._to_ask(known)
+        if known is None or rows is None:
+            every = np.arange(len(self._layout))
+            known = _Liking(self._now, self._owner, self._totals(gang, kinds, plainly, every))
+            _keep(self._likings, plainly.key, known, self._most)
+        elif len(rows):
+            if known.owner is not self._owner:
+                known = _Liking(known.known_at, self._owner, known.totals.copy())
+                self._likings[plainly.key] = known
+            known.totals[rows] = self._totals(gang, kinds, plainly, rows)
+            known.known_at = self._now
+        return known
+
+    def _totals(self, gang: Gang, kinds: Kinds, plainly: _Plainly, rows: Indexes) -> Values:
+        board = Board(gang, plainly.recipe, self._layout, self._free, kinds.roles, own=False)
+        found = np.full(len(rows), -np.inf)
+        able = np.flatnonzero(board.could_take(plainly.want, rows))
+        if len(able):
+            found[able] = board.totals(plainly.want, rows[able])
+        return found
+
+    @property
+    def _now(self) -> int:
+        return self._forgotten + len(self._changed)
+
+    def _to_ask(self, known: _Room | _Liking | None) -> Indexes | None:
+        """The nodes that have changed since; None for all."""
+        if known is None or known.known_at < self._forgotten:
+            return None
+        changed = set(self._changed[known.known_at - self._forgotten :])
+        if len(changed) > _MOST_CHANGED * len(self._layout):
+            return None
+        return np.array(list(changed), dtype=np.intp)
+
+
+def _shape(gang: Gang) -> Hashable:
+    """All of it but its members: rules may ask for it."""
+    return tuple([getattr(gang, name) for name in _SHAPED_BY])
+
+
+def _plain(recipe: Recipe) -> bool:
+    """Does no rule ask about other nodes or other jobs?"""
+    return all(name in _PLAIN_SCORES for name, _ in recipe.scores) and not any(
+        FILTERS[name].scope is Scope.GANG and name not in _BETWEEN_MEMBERS
+        for name in recipe.filters
+    )
+
+
+def _keep(kept: dict[Hashable, Kept], key: Hashable, value: Kept, most: int) -> None:
+    """The first that came goes first."""
+    kept.pop(key, None)
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
+    kept[key] = value
