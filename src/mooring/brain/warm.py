@@ -142,6 +142,8 @@ class Warm:
         for gang in gangs:
             kinds = kinds_of(gang)
             for want, size in zip(kinds.wants, kinds.sizes, strict=True):
+                if want.volumes:
+                    continue  # a node's answer may change with what is mounted on another one
                 asked[want] += size
                 if self._room(gang, kinds, want).total < asked[want]:
                     return False
@@ -166,8 +168,8 @@ class Warm:
     def _plainly(self, gang: Gang, kinds: Kinds) -> _Plainly | None:
         if len(kinds.wants) != 1 or not gang.all_or_nothing or not len(self._layout):
             return None
-        if more_scores(gang, self._layout):
-            return None
+        if kinds.wants[0].volumes or more_scores(gang, self._layout):
+            return None  # who mounts a volume elsewhere, or runs elsewhere, may matter
         key = (kinds.wants[0], len(kinds), _shape(gang))
         if key in self._recipes:
             recipe = self._recipes[key]
