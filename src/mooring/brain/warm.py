@@ -54,12 +54,12 @@ _PLAIN_SCORES = frozenset(
         "ratio",
         "room",
         "servers",
+        "spare-gpus",
         "spread",
         "spread-role",
         "taints",
         "tight",
         "together",
-        "traffic",
     }
 )
 #: Rules between members say nothing about a gang that has none.
@@ -168,8 +168,10 @@ class Warm:
     def _plainly(self, gang: Gang, kinds: Kinds) -> _Plainly | None:
         if len(kinds.wants) != 1 or not gang.all_or_nothing or not len(self._layout):
             return None
-        if kinds.wants[0].volumes or more_scores(gang, self._layout):
-            return None  # who mounts a volume elsewhere, or runs elsewhere, may matter
+        if kinds.wants[0].volumes or gang.traffic is not None:
+            return None  # what is mounted on other nodes matters, or what passes between them
+        if any(name not in _PLAIN_SCORES for name, _ in more_scores(gang, self._layout)):
+            return None
         key = (kinds.wants[0], len(kinds), _shape(gang))
         if key in self._recipes:
             recipe = self._recipes[key]
