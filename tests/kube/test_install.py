@@ -93,11 +93,15 @@ def plane() -> Iterator[ControlPlane]:
     """A cluster of its own: what is installed here is cluster-wide."""
     require("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")
     with run_control_plane() as plane:
-        applied = plane.kubectl("apply", "-f", "-", stdin=moor_install())
-        assert applied.returncode == 0, applied.stderr
-        for name in ("trainingjobs", "pools"):
-            until(lambda name=name: established(plane, name), f"{name} are served")
+        install_on(plane)
         yield plane
+
+
+def install_on(plane: ControlPlane) -> None:
+    applied = plane.kubectl("apply", "-f", "-", stdin=moor_install())
+    assert applied.returncode == 0, applied.stderr
+    for name in ("trainingjobs", "pools"):
+        until(lambda name=name: established(plane, name), f"{name} are served")
 
 
 def established(plane: ControlPlane, plural: str) -> bool:
@@ -531,8 +535,7 @@ def test_the_operator_serves_the_webhook_behind_its_service() -> None:
     require("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")
     flags = {"kube-apiserver": ["--enable-aggregator-routing=true"]}
     with run_control_plane(Options(flags=flags)) as plane:
-        applied = plane.kubectl("apply", "-f", "-", stdin=moor_install())
-        assert applied.returncode == 0, applied.stderr
+        install_on(plane)
         with open_port(0) as probe:
             port = probe.getsockname()[1]
         own = "/api/v1/namespaces/mooring-system"
@@ -557,6 +560,12 @@ def test_the_operator_serves_the_webhook_behind_its_service() -> None:
         )
         try:
             until(lambda: refused_by_webhook(plane), "the operator refuses a bad job", 60)
+            with stored(plane, small()):
+                until(
+                    lambda: plane.admin.get(f"{JOBS}/demo").get("status", {}).get("phase"),
+                    "the operator looks at a good one",
+                    60,
+                )
             process.terminate()
             _, said = process.communicate(timeout=30)
         finally:
@@ -564,3 +573,9 @@ def test_the_operator_serves_the_webhook_behind_its_service() -> None:
             process.wait()
         assert process.returncode == 0, said
         assert "Traceback" not in said
+        user = "system:serviceaccount:mooring-system:mooring-operator"
+        asked = list(plane.audit.entries(user=user))
+        assert {"leases", "nodes", "pods", "pools", "trainingjobs"} <= {
+            one.resource for one in asked
+        }
+        assert [one for one in asked if one.code == 403] == []
