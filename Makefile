@@ -50,7 +50,8 @@ run: $(VENV)/.run
 # Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
 test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
-	pytest tests
+	pytest tests/unit -n auto --dist worksteal
+	pytest tests --ignore=tests/unit
 
 kube: $(VENV)/.run
 	PYTHONPATH=tests python -m kube.cluster build
@@ -61,7 +62,8 @@ image: $(VENV)/.run
 	docker build -f images/Dockerfile -t mooring:$$(python -c 'from mooring.version import VERSION; print(VERSION)') .
 
 test-fast: $(VENV)/.lint
-	pytest tests -m "not framework and not slow and not kube"
+	pytest tests/unit -m "not framework and not slow and not kube" -n auto --dist worksteal
+	pytest tests --ignore=tests/unit -m "not framework and not slow and not kube"
 
 lint: $(VENV)/.lint
 	ruff check .
