@@ -312,7 +312,7 @@ oom_score = 0
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
+    snapshotter = "{_snapshotter(folder)}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       base_runtime_spec = "{folder}/base.json"
@@ -322,6 +322,13 @@ oom_score = 0
     bin_dir = "{plugins}"
     conf_dir = "{folder}/net.d"
 """
+
+
+def _snapshotter(folder: Path) -> str:
+    """In a container, whose files are an overlay, there can be no other one: images are copied."""
+    command = ["stat", "--file-system", "--format=%T", str(folder)]
+    kind = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return "native" if kind == "overlayfs" else "overlayfs"
 
 
 def _ctr(plane: ControlPlane, folder: Path) -> list[str | Path]:
