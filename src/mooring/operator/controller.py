@@ -25,7 +25,7 @@ from mooring.operator import status
 from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Carrier
-from mooring.operator.cycle import Seen, Step, admit, look, release, take_back
+from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
 from mooring.operator.record import Record, Stage
@@ -36,6 +36,8 @@ from mooring.operator.work import WorkQueue
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0
+#: What the job itself says about it cannot be read.
+_REJECTED_GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Controller:
             return
         meaning = self._caches.meaning(view)
         if isinstance(meaning, BadInput):
-            await self._statuses.reject(view, meaning, self._now())
+            await self._reject(view, meaning)
             return
         members = [member.id for member in meaning.gang.members]
         record = status.decode(view.status, members, view.created_at_s)
@@ -150,6 +152,13 @@ class Controller:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
+
+    async def _reject(self, view: JobView, error: BadInput) -> None:
+        """A job that no check should have let through; it may have run before it was edited."""
+        await self._statuses.reject(view, error, self._now())
+        pods = self._caches.pods_of(view).values()
+        left = [Removal(pod, _REJECTED_GRACE_S) for pod in pods if not pod.deleting]
+        await self._carrier.remove(left)
 
     def _rescaled(self, record: Record, meaning: Meaning) -> str:
         """A job whose author changed its roles while it holds a place starts anew with them."""
