@@ -117,6 +117,8 @@ class Caches:
         assert view is not None
         if after is None:
             self._meanings.pop(view.uid, None)
+        if after is None or before is None or before.generation != after.generation:
+            # New, gone, or asking for something else: an elastic gang may want to grow.
             self._room()
         self._concerned(view.key)
 

@@ -211,9 +211,8 @@ class Controller:
         made = await self._carrier.create(view, meaning, record, step.create)
         for pod in made.pods:
             self._caches.pods.put(pod)
-        if made.foreign:
-            told = f"a pod named {made.foreign}, not Mooring's, is in the way"
-            await self._take_back(view, meaning, record, told)
+        if made.problem:
+            await self._take_back(view, meaning, record, made.problem)
 
     async def _take_back(
         self, view: JobView, meaning: Meaning, record: Record, message: str
