@@ -46,7 +46,7 @@ def test_gangs_that_together_want_too_much_do_not_block_each_other(stage: Stage)
             60,
         )
         [last] = [name for name in names if stage.jobs.phase(name) == "Queued"]
-        waits_for(stage, last, "insufficient GPUs")
+        waits_for(stage, last, "0 of its 12 gpu free")
         assert stage.jobs.pods(last) == []
         first = next(name for name in names if name != last)
         stage.finish(first)
@@ -148,7 +148,7 @@ def test_a_node_that_is_not_ready_gets_nobody(stage: Stage) -> None:
         path = f"/api/v1/nodes/{node}/status"
         stage.admin.patch(path, {"status": {"conditions": [condition]}})
         stage.submit(training_job("patient"))
-        waits_for(stage, "patient", "node")
+        waits_for(stage, "patient", "1 node is not ready.")
         ready = {"type": "Ready", "status": "True", "reason": "Up"}
         stage.admin.patch(path, {"status": {"conditions": [ready]}})
         stage.jobs.wait_phase("patient", "Running")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mooring.bodies.kubernetes.pod import Image
@@ -173,6 +173,13 @@ class Controller:
             return f"its roles have changed: {len(wanted) - len(record.slots)} members more"
         return ""
 
+    def _gone(self, meaning: Meaning, record: Record, members: Iterable[MemberId]) -> str:
+        """A node of these members that is no longer there; it is not waited for."""
+        if not meaning.by_mooring:
+            return ""
+        nodes = (record.slots[member].node for member in members)
+        return next((name for name in nodes if self._caches.nodes.get("", name) is None), "")
+
     def _crowded(self, meaning: Meaning, record: Record, pods: Mapping[MemberId, PodView]) -> str:
         """A node that has no room yet for what it was chosen for; nothing if all have.
 
@@ -199,6 +206,10 @@ class Controller:
         self, view: JobView, meaning: Meaning, step: Step, pods: Mapping[MemberId, PodView]
     ) -> None:
         record = step.record
+        gone = self._gone(meaning, record, step.create)
+        if gone:
+            await self._take_back(view, meaning, record, f"the node {gone} is gone")
+            return
         crowded = self._crowded(meaning, record, pods)
         if crowded:
             since_s = record.admitted_at_s or 0.0
@@ -206,7 +217,7 @@ class Controller:
             if self._now() < since_s + limit_s:
                 self._work.add(view.key, _LOOK_AGAIN_S)
             else:
-                await self._take_back(view, meaning, record, f"others hold the room on {crowded}")
+                await self._take_back(view, meaning, record, f"no room on {crowded} after all")
             return
         made = await self._carrier.create(view, meaning, record, step.create)
         for pod in made.pods:
