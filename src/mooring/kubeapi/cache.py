@@ -107,13 +107,16 @@ class Cache(Generic[View]):
         """Follow the server for ever; cancelled by its owner."""
         wait_s = _FIRST_WAIT_S
         while True:
+            began_s = time.monotonic()
             try:
                 version = await self._list()
-                wait_s = _FIRST_WAIT_S
                 await self._follow(version)
                 continue
-            except Expired:
-                continue
+            except Expired as error:
+                # Normal now and then. A server that forgets at once is not asked all the time.
+                if time.monotonic() > began_s + _LONGEST_WAIT_S:
+                    continue
+                self._trouble(str(error))
             except NotFound as error:
                 if self._missing_ok:
                     self.synced.set()
@@ -127,6 +130,8 @@ class Cache(Generic[View]):
                 self._trouble(str(error))
             except KubeError as error:
                 self._trouble(str(error))
+            if time.monotonic() > began_s + 2 * _LONGEST_WAIT_S:
+                wait_s = _FIRST_WAIT_S
             # Spread over time: all watches of all replicas end when a server restarts.
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
@@ -153,6 +158,7 @@ class Cache(Generic[View]):
         wait_s = _FIRST_WAIT_S
         while (left_s := list_again_s - time.monotonic()) > 0:
             watch_s = max(1, int(min(_WATCH_S, left_s)))
+            began_s = time.monotonic()
             try:
                 async for change in self._client.watch(
                     self._kind, self._namespace, version, self._labels, watch_s
@@ -160,12 +166,16 @@ class Cache(Generic[View]):
                     wait_s = _FIRST_WAIT_S
                     version = text(change.object, "metadata", "resourceVersion") or version
                     self._take(change.kind, change.object)
+                if time.monotonic() > began_s + watch_s / 2:
+                    wait_s = _FIRST_WAIT_S
+                    continue
             except (Expired, NotFound, Forbidden):
                 raise
             except KubeError as error:
                 self._trouble(str(error))
-                await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
-                wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+            # Ended early: by a fault, or by a server or proxy that ends watches at once.
+            await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
 
     def _take(self, change: str, obj: Object) -> None:
         if change in ("ADDED", "MODIFIED"):

@@ -17,7 +17,7 @@ from typing import Self
 import aiohttp
 
 from mooring.kubeapi.credentials import Credentials, tls_context
-from mooring.kubeapi.document import Json, Object, items, text
+from mooring.kubeapi.document import Json, Object, items, mapping, text
 from mooring.kubeapi.errors import ApiError, NotFound, Overloaded, Unreachable, api_error
 from mooring.kubeapi.kubeconfig import Access
 from mooring.kubeapi.resources import POD, Kind
@@ -209,7 +209,7 @@ class Client:
                 change = json.loads(line)
             except ValueError as error:
                 raise Unreachable(f"watch of {kind.plural}: a broken line") from error
-            found = Change(text(change, "type"), change.get("object") or {})
+            found = Change(text(change, "type"), mapping(change, "object"))
             if found.kind == "ERROR":
                 raise api_error(500, found.object, f"watch of {kind.plural}")
             yield found

@@ -34,8 +34,8 @@ class Credentials:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._token = access.token
-        self._good_until_s = float("inf") if access.token else 0.0
+        self._token = ""
+        self._good_until_s = 0.0
         self._lock = asyncio.Lock()
 
     async def header(self, *, refused: bool = False) -> str | None:
@@ -66,8 +66,21 @@ class Credentials:
             self._good_until_s = time.monotonic() + _REREAD_S
         elif self._access.plugin is not None:
             answer = await run_plugin(self._access.plugin)
-            self._token = text(answer, "status", "token")
+            self._token = _token(self._access.plugin, answer)
             self._good_until_s = time.monotonic() + _seconds_left(answer)
+
+
+def _token(plugin: ExecPlugin, answer: Json) -> str:
+    """The token of the answer; without one we would be nobody, which looks like missing rights."""
+    token = text(answer, "status", "token")
+    if token:
+        return token
+    found = "nothing"
+    if text(answer, "status", "clientCertificateData"):
+        found = "a client certificate"
+    raise NoAccess(
+        f"credential plugin {plugin.argv[0]}: status.token: found {found}, accepted: a token"
+    )
 
 
 def _seconds_left(answer: Json) -> float:

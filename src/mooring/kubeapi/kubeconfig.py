@@ -17,6 +17,11 @@ from mooring.kubeapi.document import Json, Object, find, items, mapping, text
 from mooring.kubeapi.errors import NoAccess
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+#: v1alpha1 was removed with Kubernetes 1.24.
+PLUGIN_VERSIONS = (
+    "client.authentication.k8s.io/v1",
+    "client.authentication.k8s.io/v1beta1",
+)
 _MOST_BYTES = 4 * 1024 * 1024
 
 
@@ -151,7 +156,7 @@ def _from_files(files: Sequence[Path], context: str | None) -> Access:
         token=text(user, "token"),
         token_file=user_file.parent / token_file if token_file else None,
         basic=(username, password) if username else None,
-        plugin=_plugin(mapping(user, "exec"), user_file),
+        plugin=_plugin(mapping(user, "exec"), user_name, user_file),
     )
 
 
@@ -175,16 +180,22 @@ def _pem(section: Object, key: str, file: Path) -> Pem:
     return Pem(file=file.parent / path) if path else Pem()
 
 
-def _plugin(section: Object, file: Path) -> ExecPlugin | None:
+def _plugin(section: Object, user: str, file: Path) -> ExecPlugin | None:
     command = text(section, "command")
     if not command:
         return None
+    version = text(section, "apiVersion")
+    if version not in PLUGIN_VERSIONS:
+        raise NoAccess(
+            f"{file}: users[{user}].exec.apiVersion: found {version!r}, "
+            f"accepted: {' or '.join(PLUGIN_VERSIONS)}"
+        )
     if "/" in command:
         command = str(file.parent / command)
     args = find(section, "args")
     listed = args if isinstance(args, Sequence) and not isinstance(args, str) else ()
     return ExecPlugin(
-        api_version=text(section, "apiVersion"),
+        api_version=version,
         argv=(command, *(str(one) for one in listed)),
         env={text(one, "name"): text(one, "value") for one in items(section, "env")},
         hint=text(section, "installHint"),

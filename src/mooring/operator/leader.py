@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -141,7 +142,8 @@ class Leader:
             "metadata": metadata,
             "spec": {
                 "holderIdentity": holder,
-                "leaseDurationSeconds": max(1, int(self._settings.duration_s)) if holder else 1,
+                # Rounded up: others must not take us for gone while we may still act.
+                "leaseDurationSeconds": math.ceil(self._settings.duration_s) if holder else 1,
                 "acquireTime": acquired if parse_time(acquired) else now,
                 "renewTime": now,
                 "leaseTransitions": transitions if same or not before else transitions + 1,

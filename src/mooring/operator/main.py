@@ -85,22 +85,25 @@ class _Replica:
         if self._leader is None:
             await self._act(lambda: True)
             return
-        leader = self._leader
-        keeping = asyncio.create_task(leader.run())
-        try:
-            while True:
-                await leader.elected.wait()
-                acting = asyncio.create_task(self._act(lambda: leader.leads))
+        # Together: a replica whose election has died must not wait for its turn for ever.
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._leader.run())
+            tasks.create_task(self._act_while_leading(self._leader))
+
+    async def _act_while_leading(self, leader: Leader) -> None:
+        while True:
+            await leader.elected.wait()
+            acting = asyncio.create_task(self._act(lambda: leader.leads))
+            try:
                 while leader.leads and not acting.done():
                     await asyncio.wait((acting,), timeout=0.2)
+            finally:
                 acting.cancel()
-                result = (await asyncio.gather(acting, return_exceptions=True))[0]
-                self._controller = None
-                if isinstance(result, Exception):
-                    log.error("the controller stopped: %s", result, exc_info=result)
-                    await asyncio.sleep(1.0)
-        finally:
-            keeping.cancel()
+            result = (await asyncio.gather(acting, return_exceptions=True))[0]
+            self._controller = None
+            if isinstance(result, Exception):
+                log.error("the controller stopped: %s", result, exc_info=result)
+                await asyncio.sleep(1.0)
 
     async def resign(self) -> None:
         if self._leader is not None:

@@ -1,0 +1,243 @@
+"""The cache against a real HTTP server that lags, forgets and repeats itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mooring.kubeapi import cache as cache_module
+from mooring.kubeapi.cache import Cache
+from mooring.kubeapi.document import Object, text
+from mooring.kubeapi.resources import POD
+from unit.kubeapi.fake_server import FakeServer, serving, status, thing
+
+
+def parse(obj: Object) -> str:
+    return f"{text(obj, 'metadata', 'uid')}@{text(obj, 'metadata', 'resourceVersion')}"
+
+
+class Rig:
+    """A cache, what it reported, and the server that it follows."""
+
+    def __init__(self, server: FakeServer, cache: Cache[str], told: list[Any]) -> None:
+        self.server, self.cache, self.told = server, cache, told
+        self.troubles: list[str] = []
+
+    @property
+    def views(self) -> list[str]:
+        return sorted(self.cache)
+
+    async def follow(self) -> None:
+        """Until the server's script of watches is at its end."""
+        task = asyncio.create_task(self.cache.run())
+        async with asyncio.timeout(10):
+            await self.server.asked.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def play(story: Callable[[Rig], Awaitable[None]], **options: Any) -> None:
+    async def run() -> None:
+        async with serving() as (server, client):
+            told: list[Any] = []
+            troubles: list[str] = []
+            cache: Cache[str] = Cache(
+                client,
+                POD,
+                parse,
+                changed=lambda before, after: told.append((before, after)),
+                trouble=troubles.append,
+                **options,
+            )
+            rig = Rig(server, cache, told)
+            rig.troubles = troubles
+            await story(rig)
+
+    asyncio.run(run())
+
+
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 0.01)
+
+
+def test_list_then_changes() -> None:
+    async def story(rig: Rig) -> None:
+        rig.server.list(5, thing("a", 3), thing("b", 4))
+        rig.server.watch(
+            ("MODIFIED", thing("a", 6)), ("DELETED", thing("b", 7)), ("ADDED", thing("c", 8))
+        )
+        await rig.follow()
+        assert rig.views == ["uid-a@6", "uid-c@8"]
+        assert rig.told == [
+            (None, "uid-a@3"),
+            (None, "uid-b@4"),
+            ("uid-a@3", "uid-a@6"),
+            ("uid-b@4", None),
+            (None, "uid-c@8"),
+        ]
+        # The next watch goes on where the last one ended.
+        assert rig.server.watched_from == ["5", "8"]
+
+    play(story)
+
+
+def test_pages_are_one_list() -> None:
+    async def story(rig: Rig) -> None:
+        rig.server.list(5, thing("a", 3), more="next")
+        rig.server.list(5, thing("b", 4))
+        await rig.follow()
+        assert rig.views == ["uid-a@3", "uid-b@4"]
+
+    play(story)
+
+
+def test_bookmarks_move_the_watch_on_and_change_nothing() -> None:
+    async def story(rig: Rig) -> None:
+        rig.server.list(5, thing("a", 3))
+        rig.server.watch(("BOOKMARK", {"metadata": {"resourceVersion": "90"}}))
+        await rig.follow()
+        assert rig.views == ["uid-a@3"]
+        assert rig.server.watched_from == ["5", "90"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("how", ["line", "list"])
+def test_a_server_that_has_forgotten_is_listed_again(how: str) -> None:
+    async def story(rig: Rig) -> None:
+        if how == "list":
+            rig.server.list(4, thing("a", 3), more="next")
+            rig.server.refuse_list(410, "Expired")
+        else:
+            rig.server.list(5, thing("a", 3), thing("b", 4))
+            rig.server.watch(("ERROR", status(410, "Expired")))
+        rig.server.list(9, thing("a", 8))
+        await rig.follow()
+        assert rig.views == ["uid-a@8"]
+        assert rig.server.watched_from[-1] == "9"
+
+    play(story)
+
+
+def test_a_server_that_forgets_all_the_time_is_not_asked_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """0.05 + 0.1 + 0.2 ... s at least half each: in 0.5 s not more than five lists."""
+    monkeypatch.setattr(cache_module, "_FIRST_WAIT_S", 0.1)
+    monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 10.0)
+
+    async def story(rig: Rig) -> None:
+        rig.server.refuse_list(410, "Expired")
+        task = asyncio.create_task(rig.cache.run())
+        await asyncio.sleep(0.5)
+        task.cancel()
+        assert 1 <= rig.server.listed <= 5
+
+    play(story)
+
+
+def test_watches_that_end_at_once_are_not_opened_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache_module, "_FIRST_WAIT_S", 0.1)
+    monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 10.0)
+
+    async def story(rig: Rig) -> None:
+        rig.server.list(5)
+        for _ in range(1000):
+            rig.server.watch()
+        task = asyncio.create_task(rig.cache.run())
+        await asyncio.sleep(0.5)
+        task.cancel()
+        assert 1 <= len(rig.server.watched_from) <= 5
+
+    play(story)
+
+
+@pytest.mark.parametrize("line", ['{"type": "ADDED", "obj', "[1]", '"text"', "null", "{}"])
+def test_lines_that_are_no_changes_harm_nobody(line: str) -> None:
+    async def story(rig: Rig) -> None:
+        rig.server.list(5, thing("a", 3))
+        rig.server.watch(line)
+        await rig.follow()
+        assert rig.views == ["uid-a@3"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        # A list of version 4 knows nothing of what was written at 6: it stays.
+        ((4, [thing("a", 3)]), ["uid-a@3", "uid-own@6"]),
+        # One of version 7 does: it is gone.
+        ((7, [thing("a", 3)]), ["uid-a@3"]),
+        # Nor does an older version of the object itself win.
+        ((4, [thing("own", 2)]), ["uid-own@6"]),
+    ],
+)
+def test_a_list_that_lags_does_not_undo_our_own_write(
+    listed: tuple[int, list[dict[str, Any]]], expected: list[str]
+) -> None:
+    async def story(rig: Rig) -> None:
+        rig.cache.put(thing("own", 6))
+        rig.server.list(listed[0], *listed[1])
+        await rig.follow()
+        assert rig.views == expected
+
+    play(story)
+
+
+def test_what_is_gone_does_not_come_back_from_a_list_that_lags() -> None:
+    async def story(rig: Rig) -> None:
+        rig.cache.put(thing("a", 3))
+        rig.cache.remove(("n", "a"), "uid-a", 9)
+        rig.server.list(5, thing("a", 3))
+        await rig.follow()
+        assert rig.views == []
+        assert rig.told == [(None, "uid-a@3"), ("uid-a@3", None)]
+
+    play(story)
+
+
+def test_the_end_of_one_does_not_touch_the_next_of_the_same_name() -> None:
+    async def story(rig: Rig) -> None:
+        rig.cache.put(thing("a", 3, uid="old"))
+        rig.cache.put(thing("a", 8, uid="new"))
+        rig.cache.remove(("n", "a"), "old", 7)
+        assert rig.views == ["new@8"]
+        rig.cache.put(thing("a", 6, uid="old"))
+        assert rig.views == ["new@8"]
+        assert rig.told == [(None, "old@3"), ("old@3", "new@8")]
+
+    play(story)
+
+
+def test_what_is_known_already_is_not_told_again() -> None:
+    async def story(rig: Rig) -> None:
+        rig.cache.put(thing("a", 3))
+        rig.cache.put(thing("a", 3))
+        rig.cache.put(thing("a", 2))
+        assert rig.told == [(None, "uid-a@3")]
+
+    play(story)
+
+
+@pytest.mark.parametrize(("code", "missing_ok", "synced"), [(404, True, True), (404, False, False)])
+def test_a_kind_that_the_server_does_not_have(code: int, missing_ok: bool, synced: bool) -> None:
+    async def story(rig: Rig) -> None:
+        rig.server.refuse_list(code, "NotFound")
+        task = asyncio.create_task(rig.cache.run())
+        async with asyncio.timeout(10):
+            while not (rig.server.listed and (rig.troubles or rig.cache.synced.is_set())):
+                await asyncio.sleep(0)
+        task.cancel()
+        assert rig.cache.synced.is_set() is synced
+        assert bool(rig.troubles) is not synced
+
+    play(story, missing_ok=missing_ok)
