@@ -10,7 +10,7 @@ import asyncio
 import base64
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -19,23 +19,14 @@ from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, member_dir
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
-from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, items, number, text, texts
-from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
-from mooring.kubeapi.resources import (
-    EVENT,
-    POD,
-    SECRET,
-    SERVICE,
-    TRAINING_JOB,
-    VOLCANO_POD_GROUP,
-)
+from mooring.kubeapi.document import Json, Object, text, texts
+from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError
+from mooring.kubeapi.resources import EVENT, POD, SECRET, SERVICE, TRAINING_JOB
 from mooring.model.member import MemberId
 from mooring.operator.cycle import Removal
 from mooring.operator.jobs import JobView, Meaning
 from mooring.operator.record import Record
-from mooring.spec.kubernetes import Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -47,20 +38,28 @@ class Made:
     """What came of a round of creations: the pods as the server has them now."""
 
     pods: tuple[Object, ...]
-    problem: str = ""
-    """A sentence, if something is in the way."""
+    foreign: str = ""
+    """The name of a pod that is in the way and not ours."""
 
 
 class Carrier:
-    """The writing half of the operator; `parallel` calls at most are under way."""
+    """The writing half of the operator; `parallel` calls at most are under way. `allowed` is asked
+    before each: a deposed leader writes nothing."""
 
-    def __init__(self, client: Client, image: Image, parallel: int = 32) -> None:
-        self._client, self._image = client, image
+    def __init__(
+        self,
+        client: Client,
+        image: Image,
+        parallel: int = 32,
+        allowed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._client, self._image, self._allowed = client, image, allowed
         self._slots = asyncio.Semaphore(parallel)
-        self._served: dict[str, int] = {}
+        self._served: set[str] = set()
 
     async def write_status(self, view: JobView, status: Object) -> Object:
         """Raises Conflict if the job has changed since it was read."""
+        self._check()
         manifest = {**view.object, "status": status}
         return await self._client.replace(TRAINING_JOB, manifest, "status")
 
@@ -68,13 +67,11 @@ class Carrier:
         self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
     ) -> Made:
         """The pods of these members, with what they need to find each other."""
-        problem = await self._prepare(view, meaning, len(record.slots))
-        if problem:
-            return Made((), problem)
+        await self._prepare(view, meaning)
         manifests = self.manifests(view, meaning, record, members)
         answers = await asyncio.gather(*(self._create_pod(one, view) for one in manifests))
-        problem = next((told for told, _ in answers if told), "")
-        return Made(tuple(pod for _, pod in answers if pod), problem)
+        foreign = next((name for name, _ in answers if name), "")
+        return Made(tuple(pod for _, pod in answers if pod), foreign)
 
     def manifests(
         self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
@@ -88,6 +85,7 @@ class Carrier:
         await asyncio.gather(*(self._remove(one) for one in removals))
 
     async def delete_job(self, view: JobView) -> None:
+        self._check()
         await self._client.delete(TRAINING_JOB, view.name, view.namespace, uid=view.uid)
 
     async def event(self, view: JobView, reason: str, message: str, *, warning: bool) -> None:
@@ -121,55 +119,18 @@ class Carrier:
         except KubeError as error:
             log.warning("event of %s/%s not written: %s", view.namespace, view.name, error)
 
-    async def _prepare(self, view: JobView, meaning: Meaning, members: int) -> str:
-        """What pods need around them. A sentence, if something is in the way."""
-        if self._served.get(view.uid) == members:
-            return ""
-        problem = await self._create_service(view, service_manifest(meaning.job, view.owner))
-        if not problem and meaning.job.spec.kubernetes.scheduler is Scheduler.VOLCANO:
-            problem = await self._create_pod_group(view, meaning, members)
-        if problem:
-            return problem
+    def _check(self) -> None:
+        if not self._allowed():
+            raise Conflict(409, "Deposed", "another operator leads now", "write")
+
+    async def _prepare(self, view: JobView, meaning: Meaning) -> None:
+        if view.uid in self._served:
+            return
+        self._check()
+        await self._client.apply(SERVICE, service_manifest(meaning.job, view.owner))
         if any("agent" in member.ports for member in meaning.gang.members):
             await self._create_secret(view.owner)
-        self._served[view.uid] = members
-        return ""
-
-    async def _create_service(self, view: JobView, manifest: Object) -> str:
-        try:
-            await self._client.create(SERVICE, manifest)
-            return ""
-        except AlreadyExists as error:
-            name = text(manifest, "metadata", "name")
-            found = await self._client.get(SERVICE, name, view.namespace)
-            owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
-            if view.uid in owners:
-                return ""
-            if texts(found, "metadata", "labels").get(names.JOB) == view.name:
-                # That of a job of the same name, which was deleted, is on its way out.
-                raise Conflict(409, "Conflict", f"{error}", "services") from error
-            return _in_the_way("service", name)
-
-    async def _create_pod_group(self, view: JobView, meaning: Meaning, members: int) -> str:
-        spec = meaning.job.spec
-        least = min(spec.min_available or members, members)
-        manifest = pod_group_manifest(
-            spec.kubernetes, view.name, view.namespace, view.owner.reference(), least
-        )
-        try:
-            await self._client.create(VOLCANO_POD_GROUP, manifest)
-        except NotFound:
-            return "the cluster has no PodGroups: Volcano is not installed there"
-        except AlreadyExists as error:
-            found = await self._client.get(VOLCANO_POD_GROUP, view.name, view.namespace)
-            owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
-            if view.uid not in owners:
-                return _in_the_way("PodGroup", view.name)
-            if number(found, "spec", "minMember") != least:
-                uid = text(found, "metadata", "uid")
-                await self._client.delete(VOLCANO_POD_GROUP, view.name, view.namespace, uid=uid)
-                raise Conflict(409, "Conflict", "the PodGroup is made anew", "podgroups") from error
-        return ""
+        self._served.add(view.uid)
 
     async def _create_secret(self, owner: Owner) -> None:
         """The token with which ranks are started over the network; never read by us."""
@@ -191,8 +152,9 @@ class Carrier:
             return
 
     async def _create_pod(self, manifest: Object, view: JobView) -> tuple[str, Object | None]:
-        """(what is in the way or nothing, our pod)"""
+        """(a foreign pod's name or nothing, our pod)"""
         async with self._slots:
+            self._check()
             try:
                 return "", await self._client.create(POD, manifest)
             except AlreadyExists:
@@ -203,23 +165,19 @@ class Carrier:
         if labels.get(names.JOB_UID) == view.uid:
             return "", found
         # One of a job of the same name that was deleted is on its way out; others stay.
-        mine = labels.get(names.JOB) == view.name
-        return ("" if mine else _in_the_way("pod", name)), None
+        return ("" if labels.get(names.JOB) == view.name else name), None
 
     async def _remove(self, removal: Removal) -> None:
         pod = removal.pod
         grace_s = int(removal.grace_s + 0.999)
         async with self._slots:
+            self._check()
             try:
                 await self._client.delete(
                     POD, pod.name, pod.namespace, uid=pod.uid, grace_s=grace_s
                 )
             except Conflict:
                 log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
-
-
-def _in_the_way(kind: str, name: str) -> str:
-    return f"a {kind} named {name}, not Mooring's, is in the way"
 
 
 def pod_manifests(

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key
-from mooring.kubeapi.errors import Conflict, KubeError
+from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
@@ -25,7 +25,7 @@ from mooring.operator import status
 from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Carrier
-from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
+from mooring.operator.cycle import Seen, Step, admit, look, release, take_back
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
 from mooring.operator.record import Record, Stage
@@ -36,8 +36,8 @@ from mooring.operator.work import WorkQueue
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0
-#: What the job itself says about it cannot be read.
-_REJECTED_GRACE_S = 10.0
+#: A refusal may quote all that was sent.
+_LONGEST_REFUSAL = 1000
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Controller:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._metrics, self._allowed, self._now = settings, metrics, allowed, now
-        self._carrier = Carrier(client, settings.image, settings.parallel_calls)
+        self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed)
         self._work = WorkQueue()
         self._round_due = asyncio.Event()
         self._caches = Caches(
@@ -74,7 +74,7 @@ class Controller:
             room=self._round_due.set,
             trouble=metrics.trouble,
         )
-        self._statuses = Statuses(self._carrier, self._caches.jobs, self._work, allowed)
+        self._statuses = Statuses(self._carrier, self._caches.jobs, self._work)
         self._rounds = Rounds(
             self._caches, self._statuses, self._work, metrics, self._round_due, allowed, now
         )
@@ -124,7 +124,7 @@ class Controller:
             return
         meaning = self._caches.meaning(view)
         if isinstance(meaning, BadInput):
-            await self._reject(view, meaning)
+            await self._statuses.reject(view, meaning, self._now())
             return
         members = [member.id for member in meaning.gang.members]
         record = status.decode(view.status, members, view.created_at_s)
@@ -137,7 +137,9 @@ class Controller:
         held_back = wishes.suspend or wishes.stop or now_s < record.not_before_s
         if record.stage is Stage.QUEUED and not meaning.by_mooring and not held_back:
             record = admit(record, anywhere(meaning.gang), meaning.policy, now_s)
-        step = look(record, wishes, Seen(view.uid, pods), now_s)
+        step = look(record, wishes, Seen(view.uid, view.created_at_s, pods), now_s)
+        if step.outdated:
+            raise Conflict(409, "Outdated", "its pods know of a later start", "look")
         if view.status or step.record.stage is not Stage.QUEUED or not meaning.by_mooring:
             # What is said first of a job that waits is what the queue says.
             view = await self._statuses.save(view, meaning, step.record, pods, now_s)
@@ -153,13 +155,6 @@ class Controller:
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
 
-    async def _reject(self, view: JobView, error: BadInput) -> None:
-        """A job that no check should have let through; it may have run before it was edited."""
-        await self._statuses.reject(view, error, self._now())
-        pods = self._caches.pods_of(view).values()
-        left = [Removal(pod, _REJECTED_GRACE_S) for pod in pods if not pod.deleting]
-        await self._carrier.remove(left)
-
     def _rescaled(self, record: Record, meaning: Meaning) -> str:
         """A job whose author changed its roles while it holds a place starts anew with them."""
         if record.stage is not Stage.ADMITTED or record.state is None or record.state.outcome:
@@ -172,13 +167,6 @@ class Controller:
         if not elastic and len(record.slots) < len(wanted):
             return f"its roles have changed: {len(wanted) - len(record.slots)} members more"
         return ""
-
-    def _gone(self, meaning: Meaning, record: Record, members: Iterable[MemberId]) -> str:
-        """A node of these members that is no longer there; it is not waited for."""
-        if not meaning.by_mooring:
-            return ""
-        nodes = (record.slots[member].node for member in members)
-        return next((name for name in nodes if self._caches.nodes.get("", name) is None), "")
 
     def _crowded(self, meaning: Meaning, record: Record, pods: Mapping[MemberId, PodView]) -> str:
         """A node that has no room yet for what it was chosen for; nothing if all have.
@@ -206,10 +194,6 @@ class Controller:
         self, view: JobView, meaning: Meaning, step: Step, pods: Mapping[MemberId, PodView]
     ) -> None:
         record = step.record
-        gone = self._gone(meaning, record, step.create)
-        if gone:
-            await self._take_back(view, meaning, record, f"the node {gone} is gone")
-            return
         crowded = self._crowded(meaning, record, pods)
         if crowded:
             since_s = record.admitted_at_s or 0.0
@@ -217,13 +201,20 @@ class Controller:
             if self._now() < since_s + limit_s:
                 self._work.add(view.key, _LOOK_AGAIN_S)
             else:
-                await self._take_back(view, meaning, record, f"no room on {crowded} after all")
+                await self._take_back(view, meaning, record, f"others hold the room on {crowded}")
             return
-        made = await self._carrier.create(view, meaning, record, step.create)
+        try:
+            made = await self._carrier.create(view, meaning, record, step.create)
+        except (Invalid, Forbidden) as error:
+            # A quota, a policy, a label that no pod can have: said to the author, not to a log.
+            told = f"the API server refuses a pod: {error.message}"[:_LONGEST_REFUSAL]
+            await self._take_back(view, meaning, record, told)
+            return
         for pod in made.pods:
             self._caches.pods.put(pod)
-        if made.problem:
-            await self._take_back(view, meaning, record, made.problem)
+        if made.foreign:
+            told = f"a pod named {made.foreign}, not Mooring's, is in the way"
+            await self._take_back(view, meaning, record, told)
 
     async def _take_back(
         self, view: JobView, meaning: Meaning, record: Record, message: str

@@ -42,6 +42,8 @@ class Step:
     remove: tuple[Removal, ...] = ()
     wake_at_s: float | None = None
     delete_job: bool = False
+    outdated: bool = False
+    """Pods know of a later start than the record does: it must be read again, nothing done."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Seen:
     """The job's pods by member, as the cache has them."""
 
     job_uid: str
+    job_created_at_s: float = float("inf")
     pods: Mapping[MemberId, PodView] = field(default_factory=dict)
 
 
@@ -103,6 +106,31 @@ def take_back(record: Record, message: str, now_s: float) -> Record:
 
 def look(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
     """What to do next for this job."""
+    if _outdated(record, seen):
+        return Step(record, outdated=True)
+    step = _look(record, wishes, seen, now_s)
+    return replace(step, remove=tuple(one for one in step.remove if _ours(one.pod, seen)))
+
+
+def _outdated(record: Record, seen: Seen) -> bool:
+    """Is this record older than what it led to? A server that lags may show it after a restart,
+    with the pods of today, and what it says of them would be wrong."""
+    waits = record.stage in (Stage.QUEUED, Stage.SUSPENDED)
+    last = record.epoch - 1 if waits or record.state is None else record.state.epoch
+    return any(
+        pod.mark is not None and pod.mark.job_uid == seen.job_uid and pod.mark.epoch > last
+        for pod in seen.pods.values()
+    )
+
+
+def _ours(pod: PodView, seen: Seen) -> bool:
+    """May we remove it? Not if it may be of a later job of the same name: one that is older than
+    this job is of an earlier one, on its way out already."""
+    assert pod.mark is not None
+    return pod.mark.job_uid == seen.job_uid or pod.created_at_s < seen.job_created_at_s
+
+
+def _look(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
     if record.stage in (Stage.QUEUED, Stage.SUSPENDED):
         return _waiting(record, wishes, seen, now_s)
     if record.stage is Stage.RELEASING:

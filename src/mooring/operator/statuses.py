@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.brain import queue
 from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.document import Json, Object, number
-from mooring.kubeapi.errors import Conflict, NotFound
+from mooring.kubeapi.document import Json, Object
+from mooring.kubeapi.errors import NotFound
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.status import Phase
@@ -30,20 +30,19 @@ log = logging.getLogger(__name__)
 _EVERY_S = 1.0
 #: What a waiting job is told changes with every other job: it is not written each time.
 _WAITING_EVERY_S = 10.0
-_WARNINGS = ("TakenBack", "Preempted", status.REJECTED)
+_WARNINGS = ("TakenBack", "Preempted", "Rejected")
 
 
 class Statuses:
-    """`allowed` is asked before every write: a deposed leader writes nothing."""
+    """What was written last, and when."""
 
     def __init__(
         self,
         carrier: Carrier,
         jobs: Cache[JobView],
         work: WorkQueue,
-        allowed: Callable[[], bool],
     ) -> None:
-        self._carrier, self._jobs, self._work, self._allowed = carrier, jobs, work, allowed
+        self._carrier, self._jobs, self._work = carrier, jobs, work
         self._written_at_s: dict[str, float] = {}
         self._telling: set[asyncio.Future[None]] = set()
 
@@ -76,17 +75,16 @@ class Statuses:
         return await self._write(view, after, now_s)
 
     async def reject(self, view: JobView, error: BadInput, now_s: float) -> None:
-        """Said once. The epoch is that of the next start, should the job be put right."""
+        """A job that no check should have let through: said once, and left alone."""
         message = str(error)
-        if view.status.get("reason") == status.REJECTED and view.status.get("message") == message:
+        if view.status.get("reason") == "Rejected" and view.status.get("message") == message:
             return
         after: dict[str, Json] = {
             "phase": Phase.FAILED.value,
             "stage": Stage.FINISHED.value,
             "record": {"phase": Phase.FAILED.value},
-            "reason": status.REJECTED,
+            "reason": "Rejected",
             "message": message,
-            "epoch": number(view.status, "epoch") + 1 if view.status else 0,
             "observedGeneration": view.generation,
         }
         await self._write(view, after, now_s)
@@ -95,8 +93,6 @@ class Statuses:
         self._written_at_s.pop(uid, None)
 
     async def _write(self, view: JobView, after: Object, now_s: float) -> JobView:
-        if not self._allowed():
-            raise Conflict(409, "Deposed", "another operator leads now", "status")
         try:
             answer = await self._carrier.write_status(view, after)
         except NotFound:

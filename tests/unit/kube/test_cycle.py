@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mooring.lifecycle import Policy
 from mooring.model.member import MemberId, Restart
 from mooring.model.status import Phase
-from mooring.operator.cycle import Wishes, release
+from mooring.operator.cycle import Seen, Wishes, look, release
 from mooring.operator.record import Stage
 from unit.kube.world import World, waiting
 
@@ -293,3 +293,36 @@ def _act(one: World, what: str, detail: object) -> None:
         one.now_s += detail  # type: ignore[operator]
     elif what == "preempt" and one.record().stage is Stage.ADMITTED:
         one.save(release(one.record(), "Preempted", "for another"))
+
+
+def test_a_record_that_is_older_than_its_pods_leads_to_nothing() -> None:
+    """A server that lags may show the record of before the last start, and the pods of today."""
+    one = running()
+    before = dict(one.stored)
+    one.exit(W0, 1)
+    one.settle()
+    one.now_s += 60
+    one.settle()
+    assert {pod.mark.epoch for pod in one.pods.values() if pod.mark} == {1}
+    for stored in ({}, before):
+        one.stored = stored
+        step = one.look()
+        assert step.outdated
+        assert (step.create, step.remove) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("pod_created_at_s", "removed"),
+    # The job was made at 1000 s.
+    [(999.0, True), (1000.0, False), (1500.0, False)],
+)
+def test_pods_of_a_later_job_of_the_same_name_are_left_alone(
+    pod_created_at_s: float, removed: bool
+) -> None:
+    one = running()
+    other = replace(one.pods[W0], created_at_s=pod_created_at_s)
+    assert other.mark is not None
+    other = replace(other, mark=replace(other.mark, job_uid="another"))
+    seen = Seen("uid-1", 1000.0, {**one.pods, W0: other})
+    step = look(one.record(), one.wishes, seen, one.now_s)
+    assert [removal.pod for removal in step.remove if removal.pod is other] == [other] * removed

@@ -56,7 +56,7 @@ class World:
 
     def look(self, *, die_after: int | None = None) -> Step:
         """One look, carried out; `die_after` n actions the operator is gone."""
-        step = look(self.record(), self.wishes, Seen(UID, dict(self.pods)), self.now_s)
+        step = look(self.record(), self.wishes, Seen(UID, pods=dict(self.pods)), self.now_s)
         self.save(step.record)
         actions = 0
         for removal in step.remove:

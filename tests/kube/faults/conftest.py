@@ -1,0 +1,26 @@
+"""What all fault tests share: operators that start quickly, and pods that go Running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.cluster.control_plane import ControlPlane
+from kube.cluster.puppets import Puppets, puppets
+from kube.faults.nursery import Nursery
+from kube.operator import install
+
+
+@pytest.fixture(scope="session")
+def nursery(control_plane: ControlPlane) -> Iterator[Nursery]:
+    install(control_plane)
+    made = Nursery(control_plane)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def strings(control_plane: ControlPlane) -> Iterator[Puppets]:
+    with puppets(control_plane.admin) as made:
+        yield made
