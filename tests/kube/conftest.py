@@ -19,6 +19,8 @@ from kube.cluster.real_node import RealNode, RealNodes
 from kube.cluster.real_node import real_nodes as run_real_nodes
 from kube.operator import Jobs, OperatorProcess
 from kube.operator import operator as run_operator
+from kube.scenarios import Stage
+from kube.scenarios import stage as make_stage
 
 HERE = Path(__file__).parent
 
@@ -107,3 +109,19 @@ def operator(control_plane: ControlPlane, namespace: str) -> Iterator[OperatorPr
 def jobs(control_plane: ControlPlane, namespace: str) -> Jobs:
     """The jobs of the test's namespace."""
     return Jobs(control_plane, namespace)
+
+
+@pytest.fixture(scope="session")
+def standing_namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """The namespace whose jobs one operator looks after for the whole session."""
+    name = control_plane.create_namespace()
+    with run_operator(control_plane, name):
+        yield name
+    control_plane.delete_namespace(name)
+
+
+@pytest.fixture(scope="module")
+def stage(control_plane: ControlPlane, standing_namespace: str) -> Iterator[Stage]:
+    """Where scenarios are played: a standing operator, and fake nodes that the test brings."""
+    with make_stage(control_plane, standing_namespace) as made:
+        yield made

@@ -97,9 +97,7 @@ def grants(settings: Settings) -> Iterator[Grant]:
         )
     yield Grant(jobs, "", ("pods",), ("create", "delete"), "the members")
     yield Grant(jobs, "", ("pods/proxy",), ("get",), "steps and figures, from the first member")
-    yield Grant(
-        jobs, "", ("services",), ("get", "create", "patch", "delete"), "one headless Service a job"
-    )
+    yield Grant(jobs, "", ("services",), ("get", "create"), "one headless Service a job")
     yield Grant(jobs, "", ("secrets",), ("create",), "the token of MPI agents; never read")
     yield Grant(jobs, "", ("events",), ("create", "patch"), "what `kubectl describe` shows")
     yield Grant(

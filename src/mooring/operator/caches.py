@@ -19,6 +19,7 @@ from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
 from mooring.operator.pools import PoolView, parse_pool
+from mooring.operator.record import Stage
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +118,11 @@ class Caches:
         assert view is not None
         if after is None:
             self._meanings.pop(view.uid, None)
+        if after is None or before is None or before.generation != after.generation:
+            # New, gone, or asking for something else: an elastic gang may want to grow.
+            self._room()
+        elif _holds(before) and not _holds(after):
+            # Its pods were over before its record said so: only now is the place free.
             self._room()
         self._concerned(view.key)
 
@@ -144,3 +150,7 @@ class Caches:
     def _trouble(self, sentence: str) -> None:
         self._count_trouble()
         log.warning("%s", sentence)
+
+
+def _holds(view: JobView) -> bool:
+    return view.status.get("stage") in (Stage.ADMITTED.value, Stage.RELEASING.value)

@@ -19,14 +19,23 @@ from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, member_dir
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
+from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, text, texts
-from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError
-from mooring.kubeapi.resources import EVENT, POD, SECRET, SERVICE, TRAINING_JOB
+from mooring.kubeapi.document import Json, Object, items, number, text, texts
+from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mooring.kubeapi.resources import (
+    EVENT,
+    POD,
+    SECRET,
+    SERVICE,
+    TRAINING_JOB,
+    VOLCANO_POD_GROUP,
+)
 from mooring.model.member import MemberId
 from mooring.operator.cycle import Removal
 from mooring.operator.jobs import JobView, Meaning
 from mooring.operator.record import Record
+from mooring.spec.kubernetes import Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +47,8 @@ class Made:
     """What came of a round of creations: the pods as the server has them now."""
 
     pods: tuple[Object, ...]
-    foreign: str = ""
-    """The name of a pod that is in the way and not ours."""
+    problem: str = ""
+    """A sentence, if something is in the way."""
 
 
 class Carrier:
@@ -55,7 +64,7 @@ class Carrier:
     ) -> None:
         self._client, self._image, self._allowed = client, image, allowed
         self._slots = asyncio.Semaphore(parallel)
-        self._served: set[str] = set()
+        self._served: dict[str, int] = {}
 
     async def write_status(self, view: JobView, status: Object) -> Object:
         """Raises Conflict if the job has changed since it was read."""
@@ -67,11 +76,13 @@ class Carrier:
         self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
     ) -> Made:
         """The pods of these members, with what they need to find each other."""
-        await self._prepare(view, meaning)
+        problem = await self._prepare(view, meaning, len(record.slots))
+        if problem:
+            return Made((), problem)
         manifests = self.manifests(view, meaning, record, members)
         answers = await asyncio.gather(*(self._create_pod(one, view) for one in manifests))
-        foreign = next((name for name, _ in answers if name), "")
-        return Made(tuple(pod for _, pod in answers if pod), foreign)
+        problem = next((told for told, _ in answers if told), "")
+        return Made(tuple(pod for _, pod in answers if pod), problem)
 
     def manifests(
         self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
@@ -123,14 +134,56 @@ class Carrier:
         if not self._allowed():
             raise Conflict(409, "Deposed", "another operator leads now", "write")
 
-    async def _prepare(self, view: JobView, meaning: Meaning) -> None:
-        if view.uid in self._served:
-            return
+    async def _prepare(self, view: JobView, meaning: Meaning, members: int) -> str:
+        """What pods need around them. A sentence, if something is in the way."""
+        if self._served.get(view.uid) == members:
+            return ""
         self._check()
-        await self._client.apply(SERVICE, service_manifest(meaning.job, view.owner))
+        problem = await self._create_service(view, service_manifest(meaning.job, view.owner))
+        if not problem and meaning.job.spec.kubernetes.scheduler is Scheduler.VOLCANO:
+            problem = await self._create_pod_group(view, meaning, members)
+        if problem:
+            return problem
         if any("agent" in member.ports for member in meaning.gang.members):
             await self._create_secret(view.owner)
-        self._served.add(view.uid)
+        self._served[view.uid] = members
+        return ""
+
+    async def _create_service(self, view: JobView, manifest: Object) -> str:
+        try:
+            await self._client.create(SERVICE, manifest)
+            return ""
+        except AlreadyExists as error:
+            name = text(manifest, "metadata", "name")
+            found = await self._client.get(SERVICE, name, view.namespace)
+            owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
+            if view.uid in owners:
+                return ""
+            if texts(found, "metadata", "labels").get(names.JOB) == view.name:
+                # That of a job of the same name, which was deleted, is on its way out.
+                raise Conflict(409, "Conflict", f"{error}", "services") from error
+            return _in_the_way("service", name)
+
+    async def _create_pod_group(self, view: JobView, meaning: Meaning, members: int) -> str:
+        spec = meaning.job.spec
+        least = min(spec.min_available or members, members)
+        manifest = pod_group_manifest(
+            spec.kubernetes, view.name, view.namespace, view.owner.reference(), least
+        )
+        try:
+            await self._client.create(VOLCANO_POD_GROUP, manifest)
+        except NotFound:
+            return "the cluster has no PodGroups: Volcano is not installed there"
+        except AlreadyExists as error:
+            found = await self._client.get(VOLCANO_POD_GROUP, view.name, view.namespace)
+            owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
+            if view.uid not in owners:
+                return _in_the_way("PodGroup", view.name)
+            if number(found, "spec", "minMember") != least:
+                uid = text(found, "metadata", "uid")
+                await self._client.delete(VOLCANO_POD_GROUP, view.name, view.namespace, uid=uid)
+                raise Conflict(409, "Conflict", "the PodGroup is made anew", "podgroups") from error
+        return ""
 
     async def _create_secret(self, owner: Owner) -> None:
         """The token with which ranks are started over the network; never read by us."""
@@ -152,7 +205,7 @@ class Carrier:
             return
 
     async def _create_pod(self, manifest: Object, view: JobView) -> tuple[str, Object | None]:
-        """(a foreign pod's name or nothing, our pod)"""
+        """(what is in the way or nothing, our pod)"""
         async with self._slots:
             self._check()
             try:
@@ -165,7 +218,8 @@ class Carrier:
         if labels.get(names.JOB_UID) == view.uid:
             return "", found
         # One of a job of the same name that was deleted is on its way out; others stay.
-        return ("" if labels.get(names.JOB) == view.name else name), None
+        mine = labels.get(names.JOB) == view.name
+        return ("" if mine else _in_the_way("pod", name)), None
 
     async def _remove(self, removal: Removal) -> None:
         pod = removal.pod
@@ -178,6 +232,10 @@ class Carrier:
                 )
             except Conflict:
                 log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
+
+
+def _in_the_way(kind: str, name: str) -> str:
+    return f"a {kind} named {name}, not Mooring's, is in the way"
 
 
 def pod_manifests(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mooring.bodies.kubernetes.pod import Image
@@ -25,7 +25,7 @@ from mooring.operator import status
 from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Carrier
-from mooring.operator.cycle import Seen, Step, admit, look, release, take_back
+from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
 from mooring.operator.record import Record, Stage
@@ -36,6 +36,8 @@ from mooring.operator.work import WorkQueue
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 1.0
+#: What the job itself says about it cannot be read.
+_REJECTED_GRACE_S = 10.0
 #: A refusal may quote all that was sent.
 _LONGEST_REFUSAL = 1000
 
@@ -124,7 +126,7 @@ class Controller:
             return
         meaning = self._caches.meaning(view)
         if isinstance(meaning, BadInput):
-            await self._statuses.reject(view, meaning, self._now())
+            await self._reject(view, meaning)
             return
         members = [member.id for member in meaning.gang.members]
         record = status.decode(view.status, members, view.created_at_s)
@@ -155,6 +157,13 @@ class Controller:
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
 
+    async def _reject(self, view: JobView, error: BadInput) -> None:
+        """A job that no check should have let through; it may have run before it was edited."""
+        await self._statuses.reject(view, error, self._now())
+        pods = self._caches.pods_of(view).values()
+        left = [Removal(pod, _REJECTED_GRACE_S) for pod in pods if not pod.deleting]
+        await self._carrier.remove(left)
+
     def _rescaled(self, record: Record, meaning: Meaning) -> str:
         """A job whose author changed its roles while it holds a place starts anew with them."""
         if record.stage is not Stage.ADMITTED or record.state is None or record.state.outcome:
@@ -167,6 +176,13 @@ class Controller:
         if not elastic and len(record.slots) < len(wanted):
             return f"its roles have changed: {len(wanted) - len(record.slots)} members more"
         return ""
+
+    def _gone(self, meaning: Meaning, record: Record, members: Iterable[MemberId]) -> str:
+        """A node of these members that is no longer there; it is not waited for."""
+        if not meaning.by_mooring:
+            return ""
+        nodes = (record.slots[member].node for member in members)
+        return next((name for name in nodes if self._caches.nodes.get("", name) is None), "")
 
     def _crowded(self, meaning: Meaning, record: Record, pods: Mapping[MemberId, PodView]) -> str:
         """A node that has no room yet for what it was chosen for; nothing if all have.
@@ -194,6 +210,10 @@ class Controller:
         self, view: JobView, meaning: Meaning, step: Step, pods: Mapping[MemberId, PodView]
     ) -> None:
         record = step.record
+        gone = self._gone(meaning, record, step.create)
+        if gone:
+            await self._take_back(view, meaning, record, f"the node {gone} is gone")
+            return
         crowded = self._crowded(meaning, record, pods)
         if crowded:
             since_s = record.admitted_at_s or 0.0
@@ -201,7 +221,7 @@ class Controller:
             if self._now() < since_s + limit_s:
                 self._work.add(view.key, _LOOK_AGAIN_S)
             else:
-                await self._take_back(view, meaning, record, f"others hold the room on {crowded}")
+                await self._take_back(view, meaning, record, f"no room on {crowded} after all")
             return
         try:
             made = await self._carrier.create(view, meaning, record, step.create)
@@ -212,9 +232,8 @@ class Controller:
             return
         for pod in made.pods:
             self._caches.pods.put(pod)
-        if made.foreign:
-            told = f"a pod named {made.foreign}, not Mooring's, is in the way"
-            await self._take_back(view, meaning, record, told)
+        if made.problem:
+            await self._take_back(view, meaning, record, made.problem)
 
     async def _take_back(
         self, view: JobView, meaning: Meaning, record: Record, message: str

@@ -25,6 +25,7 @@ from mooring.spec import TrainingJob
 from mooring.spec.kubernetes import CleanPods, Scheduler
 from mooring.spec.load import check_job
 
+_NO_LIMIT_S = 10 * 365 * 86_400.0
 STOP = f"{names.DOMAIN}/stop"
 
 
@@ -108,8 +109,12 @@ def meaning_of(obj: Object) -> Meaning:
 
 def wishes_of(view: JobView, meaning: Meaning) -> Wishes:
     kube = meaning.job.spec.kubernetes
+    policy = meaning.policy
+    if not meaning.by_mooring:
+        # Its pods wait in somebody else's queue, for as long as that takes.
+        policy = replace(policy, start_timeout_s=_NO_LIMIT_S)
     return Wishes(
-        policy=meaning.policy,
+        policy=policy,
         bind_timeout_s=kube.bind_timeout_s,
         suspend=kube.suspend,
         stop=view.stop,

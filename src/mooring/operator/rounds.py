@@ -104,6 +104,8 @@ class Rounds:
     async def _carry_out(self, decision: queue.Decision, one: Candidate, now_s: float) -> bool:
         """False if the job has changed since it was decided on."""
         record = _after(decision, one, now_s)
+        if isinstance(decision, queue.Wait):
+            record = replace(record, message=record.message + self._not_ready())
         pods = self._caches.pods_of(one.view)
         try:
             await self._statuses.save(one.view, one.meaning, record, pods, now_s)
@@ -114,6 +116,13 @@ class Rounds:
         if not isinstance(decision, queue.Wait):
             self._work.add(one.view.key)
         return True
+
+    def _not_ready(self) -> str:
+        """Nodes that are there and count for nothing: the brain is not told of them."""
+        count = sum(1 for view in self._caches.nodes if not view.ready)
+        if not count:
+            return ""
+        return f" {count} node{'s are' if count > 1 else ' is'} not ready."
 
 
 def _after(decision: queue.Decision, one: Candidate, now_s: float) -> Record:

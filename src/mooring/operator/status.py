@@ -28,6 +28,8 @@ _IMPLIED = {
     Phase.RESTARTING: MemberState.STOPPING,
     Phase.STOPPING: MemberState.STOPPING,
 }
+#: The reason of a job that did not pass the checks.
+REJECTED = "Rejected"
 #: What may be written a little later: pods show it too.
 _DERIVED = ("ready", "examplesPerSecond", "steps", "conditions", "lastUpdate")
 
@@ -110,9 +112,11 @@ def only_told_anew(before: Object, after: Object) -> bool:
 
 
 def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> Record:
-    """The record that a status holds; a new job has none."""
+    """The record that a status holds; a new job has none, nor has one that was put right."""
     if not text(status, "stage"):
         return Record(queued_at_s=created_at_s)
+    if text(status, "reason") == REJECTED:
+        return Record(epoch=number(status, "epoch"), queued_at_s=created_at_s)
     stage = Stage(text(status, "stage"))
     memory = mapping(status, "record")
     epoch, restarts = number(status, "epoch"), number(status, "restarts")

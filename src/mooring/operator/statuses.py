@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.brain import queue
 from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.document import Json, Object
+from mooring.kubeapi.document import Json, Object, number
 from mooring.kubeapi.errors import NotFound
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 _EVERY_S = 1.0
 #: What a waiting job is told changes with every other job: it is not written each time.
 _WAITING_EVERY_S = 10.0
-_WARNINGS = ("TakenBack", "Preempted", "Rejected")
+_WARNINGS = ("TakenBack", "Preempted", status.REJECTED)
 
 
 class Statuses:
@@ -75,16 +75,17 @@ class Statuses:
         return await self._write(view, after, now_s)
 
     async def reject(self, view: JobView, error: BadInput, now_s: float) -> None:
-        """A job that no check should have let through: said once, and left alone."""
+        """Said once. The epoch is that of the next start, should the job be put right."""
         message = str(error)
-        if view.status.get("reason") == "Rejected" and view.status.get("message") == message:
+        if view.status.get("reason") == status.REJECTED and view.status.get("message") == message:
             return
         after: dict[str, Json] = {
             "phase": Phase.FAILED.value,
             "stage": Stage.FINISHED.value,
             "record": {"phase": Phase.FAILED.value},
-            "reason": "Rejected",
+            "reason": status.REJECTED,
             "message": message,
+            "epoch": number(view.status, "epoch") + 1 if view.status else 0,
             "observedGeneration": view.generation,
         }
         await self._write(view, after, now_s)

@@ -38,6 +38,10 @@ class Puppets:
         self._held.discard((namespace, name))
         self._see(self._client.get(_path(namespace, name)))
 
+    def release_all(self) -> None:
+        """Nothing is held any more; for pods that are gone by now."""
+        self._held.clear()
+
     def finish(self, namespace: str, name: str, exit_code: int = 0, reason: str = "") -> None:
         """All of the pod's containers end with this code."""
         pod = self._client.get(_path(namespace, name))
@@ -46,6 +50,22 @@ class Puppets:
         state = {"terminated": ended}
         phase = "Failed" if exit_code else "Succeeded"
         self._client.patch(f"{_path(namespace, name)}/status", _status(pod, phase, state))
+
+    def restart(self, namespace: str, name: str, exit_code: int = 1) -> None:
+        """The pod's first container ended with this code, and its kubelet started it again."""
+        pod = self._client.get(_path(namespace, name))
+        body = _status(pod, "Running", {"running": {"startedAt": _now()}})
+        [first, *_] = body["status"]["containerStatuses"]
+        [before, *_] = pod["status"]["containerStatuses"]
+        ended = {"exitCode": exit_code, "reason": "Error", "finishedAt": _now()}
+        first["lastState"] = {"terminated": ended}
+        first["restartCount"] = before["restartCount"] + 1
+        self._client.patch(f"{_path(namespace, name)}/status", body)
+
+    def turn_away(self, namespace: str, name: str, reason: str = "OutOfcpu") -> None:
+        """The node refuses the pod that was bound to it."""
+        status = {"phase": "Failed", "reason": reason, "message": "Pod was rejected"}
+        self._client.patch(f"{_path(namespace, name)}/status", {"status": status})
 
     def run(self) -> None:
         with ThreadPoolExecutor(WORKERS) as pool:

@@ -145,11 +145,11 @@ class Checker:
         for each in state.running:
             use[each.pool] += each.charge[2]
             firm[each.pool] += 0 if each.queued.preemptible else each.charge[2]
-        own = {spec.name: spec.guaranteed.gpus for spec in state.pools}
+        own = {spec.name: spec.guaranteed.gpu_millis for spec in state.pools}
         for spec in state.pools:
-            assert spec.cap is None or use[spec.name] <= spec.cap.gpus
+            assert spec.cap is None or use[spec.name] <= spec.cap.gpu_millis
         if state.pools:
-            assert sum(max(own[p], firm[p]) for p in POOLS) <= state.capacity.gpus
+            assert sum(max(own[p], firm[p]) for p in POOLS) <= state.capacity.gpu_millis
 
     def all(self, state: QueueState) -> None:
         self.capacity_and_sets(state)

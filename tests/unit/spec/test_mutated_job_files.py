@@ -94,6 +94,8 @@ def changed_values(draw: st.DrawFn) -> str:
             found = here[path[-1]]
         except (KeyError, IndexError, TypeError):
             continue  # an earlier change took this place away
+        if not isinstance(here, dict | list):
+            continue  # or put a text there, whose characters are no places
         change = draw(st.integers(0, 4))
         if change == 0:
             del here[path[-1]]

@@ -14,12 +14,13 @@ from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.contract import Surroundings, contract
 from mooring.bodies.kubernetes.pods import GPU_RESOURCES
+from mooring.bodies.kubernetes.scheduling import Group, scheduling_of
 from mooring.kubeapi.document import Json
 from mooring.model.cluster import Toleration, format_cpus
 from mooring.model.member import Gang, Member, Pinning, Restart
 from mooring.model.resources import Counts, format_cpu
 from mooring.spec import TrainingJob
-from mooring.spec.kubernetes import PodSpec, Scheduler
+from mooring.spec.kubernetes import PodSpec
 
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*", re.ASCII)
 _DEFAULT_USER = 1000
@@ -92,8 +93,11 @@ def pod_manifest(
     member = order.member
     pods = job.spec.kubernetes.of_role(job.spec.roles[member.id.role].kubernetes)
     kube = job.spec.kubernetes
+    group = Group(owner.name, owner.uid, order.epoch)
+    scheduling = scheduling_of(kube, gang, member, order.slot, group)
     labels: dict[str, Json] = {
         **pods.labels,
+        **scheduling.labels,
         names.MANAGED_BY: names.MANAGER,
         names.JOB: owner.name,
         names.JOB_UID: owner.uid,
@@ -116,10 +120,7 @@ def pod_manifest(
     }
     if member.tolerations:
         spec["tolerations"] = [_toleration(one) for one in member.tolerations]
-    if kube.scheduler is Scheduler.MOORING:
-        spec["affinity"] = _only_on(order.slot.node)
-    elif member.node_selector:
-        spec["nodeSelector"] = dict(member.node_selector)
+    spec |= scheduling.spec
     if kube.service_account_name:
         spec["serviceAccountName"] = kube.service_account_name
     if kube.runtime_class_name:
@@ -133,20 +134,10 @@ def pod_manifest(
             "name": member.hostname,
             "namespace": owner.namespace,
             "labels": labels,
-            "annotations": {**pods.annotations, **_hints(order)},
+            "annotations": {**pods.annotations, **scheduling.annotations, **_hints(order)},
             "ownerReferences": [owner.reference()],
         },
         "spec": spec,
-    }
-
-
-def _only_on(node: str) -> dict[str, Json]:
-    """Required affinity to one node: the cluster's own scheduler still binds, and only there."""
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
-        }
     }
 
 
