@@ -29,6 +29,8 @@ from mooring.simulate.scheduler import Started
 from mooring.simulate.workload import Job, RoleShape, Workload
 
 _CPU = Resources(1000)
+#: Whoever else uses the machine slows real members down, not simulated ones.
+_TRIES = 3
 
 
 def _job(name: str, arrival_s: float, duration_s: float, members: int) -> Job:
@@ -122,11 +124,17 @@ def test_the_simulator_ends_in_the_same_order_within_ten_percent(
 ) -> None:
     monkeypatch.setenv("MOORING_HOME", str(tmp_path / "home"))
     snapshot, node = two_cpus()
-    cost_s = start_s(snapshot, tmp_path)
-    real = run_for_real(WORKLOAD, snapshot, tmp_path)
-    told = Workload(tuple(replace(job, start_s=cost_s) for job in WORKLOAD.jobs))
-    scheduler = QueueScheduler([node], told.all_pools())
-    found = simulate(told, [node], scheduler, round_s=0.0)
-    simulated = sorted(found.records, key=lambda record: record.ended_s or 0.0)
-    assert [record.name for record in simulated] == list(real)
-    assert found.figures.makespan_s == pytest.approx(max(real.values()), rel=0.1)
+    seen = []
+    for _ in range(_TRIES):
+        cost_s = start_s(snapshot, tmp_path)
+        real = run_for_real(WORKLOAD, snapshot, tmp_path)
+        told = Workload(tuple(replace(job, start_s=cost_s) for job in WORKLOAD.jobs))
+        scheduler = QueueScheduler([node], told.all_pools())
+        found = simulate(told, [node], scheduler, round_s=0.0)
+        simulated = sorted(found.records, key=lambda record: record.ended_s or 0.0)
+        makespan_s = (found.figures.makespan_s, max(real.values()))
+        same_order = [record.name for record in simulated] == list(real)
+        if same_order and makespan_s[0] == pytest.approx(makespan_s[1], rel=0.1):
+            return
+        seen.append((same_order, makespan_s))
+    pytest.fail(f"in no try the same order and makespan (simulated, real): {seen}")
