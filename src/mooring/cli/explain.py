@@ -10,8 +10,11 @@ import click
 
 from mooring.cli import nodes as node_options
 from mooring.cli import options
+from mooring.cli.kube_options import Target, on_cluster, target_of
+from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
+    from mooring.explaining import Explanation
     from mooring.model.member import MemberId
     from mooring.model.plan import NodeVerdict
 
@@ -20,7 +23,7 @@ _MOST_ROWS = 40
 
 
 @click.command()
-@options.job_file
+@click.argument("job_file", metavar="JOB.yaml", type=click.Path(path_type=Path))
 @click.argument("member", required=False)
 @click.option(
     "--with",
@@ -32,6 +35,7 @@ _MOST_ROWS = 40
 )
 @options.overrides
 @node_options.where
+@on_cluster("-n")
 @options.output("table", "json")
 def explain(
     job_file: Path,
@@ -42,6 +46,9 @@ def explain(
     nic_mbps: int | None,
     cluster_file: Path | None,
     profile_name: str,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
     output: str,
 ) -> int:
     """Explain where a MEMBER would go: every node's refusal, or its score by rule.
@@ -49,14 +56,54 @@ def explain(
     Without a MEMBER: the one that a refusal would name, or the first. If the job does not fit, or
     has to wait for others, each single change that would help is listed; all of them have been
     tried out. With --with, or on a cluster with pools, the queue decides as in `moor plan`.
+
+    With --context, --kubeconfig or --namespace: on a cluster as it is now, for a job that was
+    submitted (its name instead of JOB.yaml) or for a file, as if it were submitted now.
     """
     from mooring.explaining import explain as ask
     from mooring.spec import load_job
 
+    target = target_of(context, kubeconfig, namespace)
+    if target is not None:
+        if others or nodes is not None or cluster_file is not None:
+            found = "--with, --nodes or --cluster as well"
+            raise BadInput.at("moor explain", "--context", found, "the cluster alone")
+        return _show(_on_cluster(target, job_file, member, overrides), output)
     jobs = [(load_job(path), str(path)) for path in others]
     jobs.append((load_job(job_file, overrides), str(job_file)))
     cluster = node_options.cluster_of(nodes, nic_mbps, cluster_file)
-    found = ask(jobs, cluster, member, node_options.profile_of(profile_name))
+    return _show(ask(jobs, cluster, member, node_options.profile_of(profile_name)), output)
+
+
+def _on_cluster(
+    target: Target, job: Path, member: str | None, overrides: tuple[str, ...]
+) -> Explanation:
+    import asyncio
+    import time
+
+    from mooring.kubeapi.client import Client
+    from mooring.remote.cluster import read_cluster
+    from mooring.remote.explain import explain_job
+    from mooring.remote.jobs import find_job
+    from mooring.remote.render import arriving
+    from mooring.remote.submit import manifest_of
+    from mooring.spec import load_job
+
+    is_file = job.exists() or job.suffix in (".yaml", ".yml", ".json")
+
+    async def ask() -> Explanation:
+        async with Client(target.access) as client:
+            if not is_file:
+                view = await find_job(client, str(job), target.namespace)
+                return explain_job(await read_cluster(client), view, member, time.time())
+            loaded = load_job(job, overrides)
+            view = arriving(manifest_of(loaded, target.namespace, has_files=False))
+            return explain_job(await read_cluster(client), view, member, time.time())
+
+    return asyncio.run(ask())
+
+
+def _show(found: Explanation, output: str) -> int:
     code = 2 if found.refused is not None and not found.queued else 0
     if output == "json":
         document = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,6 +41,39 @@ def kube_context(command: Command) -> Command:
         help="The kubeconfig. [default: $KUBECONFIG, ~/.kube/config, or the pod's account]",
     )
     return context(kubeconfig(command))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A namespace of a cluster."""
+
+    access: Access
+    namespace: str
+
+
+def on_cluster(*names: str) -> Callable[[Command], Command]:
+    """--context, --kubeconfig and --namespace, for a command that also works on this machine."""
+
+    def decorate(command: Command) -> Command:
+        namespace = click.option(
+            *names, "--namespace", metavar="N", help="On a cluster: [default: the context's]"
+        )
+        return kube_context(namespace(command))
+
+    return decorate
+
+
+def target_of(context: str | None, kubeconfig: Path | None, namespace: str | None) -> Target | None:
+    """Where on a cluster; None if none was named: the command is about this machine."""
+    if context is None and kubeconfig is None and namespace is None:
+        return None
+    access = access_of(context, kubeconfig)
+    return Target(access, namespace or access.namespace)
+
+
+def required_target(context: str | None, kubeconfig: Path | None) -> Target:
+    access = access_of(context, kubeconfig)
+    return Target(access, access.namespace)
 
 
 def access_of(context: str | None, kubeconfig: Path | None) -> Access:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import heapq
 import time
+from pathlib import Path
 
 import click
 
 from mooring.cli import options
+from mooring.cli.kube_options import Target, on_cluster, target_of
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")
 _FOLLOW_POLL_S = 0.2
+_SPARE = 8
 
 
 @click.command()
@@ -19,13 +22,28 @@ _FOLLOW_POLL_S = 0.2
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until the run ends.")
 @click.option("-t", "--timestamps", is_flag=True, help="Print the time of each line.")
 @click.option("-n", "--tail", type=click.IntRange(0), help="Only the last N lines of each member.")
+@on_cluster()
 def logs(
-    run: str, members: tuple[str, ...], follow: bool, timestamps: bool, tail: int | None
+    run: str,
+    members: tuple[str, ...],
+    follow: bool,
+    timestamps: bool,
+    tail: int | None,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
 ) -> None:
     """Print what members printed: all of them merged, or only those named.
 
-    A MEMBER is a member such as worker-0, or a role such as worker.
+    A MEMBER is a member such as worker-0, or a role such as worker. With --context, --kubeconfig
+    or --namespace: those of a job on a cluster, RUN being its name.
     """
+    target = target_of(context, kubeconfig, namespace)
+    if target is not None:
+        import asyncio
+
+        asyncio.run(_of_cluster(target, run, members, follow, timestamps, tail))
+        return
     from mooring.record import Tail, find_run
     from mooring.record.logs import LogLine, parse_log_line, read_log
     from mooring.report.view import RunView
@@ -58,6 +76,43 @@ def logs(
         if over and not fresh:
             return
         time.sleep(_FOLLOW_POLL_S)
+
+
+async def _of_cluster(
+    target: Target,
+    job: str,
+    wanted: tuple[str, ...],
+    follow: bool,
+    timestamps: bool,
+    tail: int | None,
+) -> None:
+    from mooring.kubeapi.client import Client
+    from mooring.operator.jobs import meaning_of
+    from mooring.remote.jobs import find_job
+    from mooring.remote.logs import Line, follow_logs, read_logs
+
+    async with Client(target.access) as client:
+        view = await find_job(client, job, target.namespace)
+    chosen = _choose([one.name for one in meaning_of(view.object).gang.members], wanted)
+    prefix = _prefixes(chosen)
+
+    def show(line: Line) -> None:
+        stamp = f"{line.at} " if timestamps else ""
+        click.echo(f"{prefix[line.member]} {stamp}{line.text}")
+
+    def tell(sentence: str) -> None:
+        click.echo(sentence, err=True)
+
+    # Every member that is followed keeps a connection to itself.
+    async with Client(target.access, connections=len(chosen) + _SPARE) as client:
+        if follow:
+            await follow_logs(client, view, chosen, tail, show, tell)
+            return
+        known = await read_logs(client, view, chosen, tail)
+    for line in known.lines:
+        show(line)
+    for sentence in known.missing:
+        tell(sentence)
 
 
 def _choose(known: list[str], wanted: tuple[str, ...]) -> list[str]:

@@ -12,15 +12,35 @@ from pathlib import Path
 import click
 
 from mooring.cli import options
+from mooring.cli.kube_options import on_cluster, required_target, target_of
 
 _STOP_POLL_S = 0.1
 
 
 @click.command()
 @click.option("--all", "-a", "show_all", is_flag=True, help="Also runs that have ended.")
+@on_cluster("-n")
+@click.option("-A", "--all-namespaces", is_flag=True, help="On a cluster: of all namespaces.")
 @options.output("table", "json")
-def ps(show_all: bool, output: str) -> None:
-    """List the runs of this user: those that are running, with -a all of them."""
+def ps(
+    show_all: bool,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
+    all_namespaces: bool,
+    output: str,
+) -> None:
+    """List the runs of this user: those that are running, with -a all of them.
+
+    With --context, --kubeconfig, --namespace or -A: the jobs of a cluster.
+    """
+    target = target_of(context, kubeconfig, namespace)
+    if target is not None or all_namespaces:
+        from mooring.cli import cluster_runs
+
+        target = target or required_target(context, kubeconfig)
+        cluster_runs.ps(target, show_all, all_namespaces, output)
+        return
     from mooring.record import list_runs
     from mooring.report.view import RunView
 
@@ -78,8 +98,25 @@ def ps(show_all: bool, output: str) -> None:
 @click.option(
     "--file", "target", type=click.Path(path_type=Path), help="Write to this file instead."
 )
-def report(run: str, output: str, target: Path | None) -> None:
-    """Show the figures of a run: also of one that still runs, or that was killed."""
+@on_cluster("-n")
+def report(
+    run: str,
+    output: str,
+    target: Path | None,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
+) -> None:
+    """Show the figures of a run: also of one that still runs, or that was killed.
+
+    With --context, --kubeconfig or --namespace: of a job on a cluster, RUN being its name.
+    """
+    where = target_of(context, kubeconfig, namespace)
+    if where is not None:
+        from mooring.cli import cluster_runs
+
+        cluster_runs.report(where, run, output, target)
+        return
     from mooring.record import find_run
     from mooring.report.finish import read_report
 
@@ -113,8 +150,26 @@ def report(run: str, output: str, target: Path | None) -> None:
 @click.command()
 @options.run_name
 @click.option("--now", is_flag=True, help="Do not wait for members to end by themselves.")
-def stop(run: str, now: bool) -> int:
-    """Stop a run: members get SIGTERM, their grace period, then SIGKILL."""
+@click.option("--delete", is_flag=True, help="On a cluster: remove the job and all that is its.")
+@on_cluster("-n")
+def stop(
+    run: str,
+    now: bool,
+    delete: bool,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
+) -> int:
+    """Stop a run: members get SIGTERM, their grace period, then SIGKILL.
+
+    With --context, --kubeconfig, --namespace or --delete: a job on a cluster, RUN being its name.
+    """
+    where = target_of(context, kubeconfig, namespace)
+    if where is not None or delete:
+        from mooring.cli import cluster_runs
+
+        where = where or required_target(context, kubeconfig)
+        return cluster_runs.stop(where, run, now=now, delete=delete)
     from mooring.bodies.local.clean import clean_run
     from mooring.record import find_run
     from mooring.report.view import RunView

@@ -62,14 +62,20 @@ class Change:
 class Client:
     """A connection to one API server; used as an async context manager."""
 
-    def __init__(self, access: Access, on_call: Callable[[Call], None] | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        on_call: Callable[[Call], None] | None = None,
+        connections: int = _CONNECTIONS,
+    ) -> None:
         self.access = access
+        self._connections = connections
         self._on_call = on_call or (lambda call: None)
         self._credentials = Credentials(access)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=tls_context(self.access))
+        connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context(self.access))
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": f"mooring/{VERSION}", "Accept": "application/json"},
@@ -186,6 +192,16 @@ class Client:
         """What a pod answers over HTTP, reached through the API server."""
         route = POD.path(namespace, f"{pod}:{port}", "proxy") + path
         return await self.call("GET", route, "pods/proxy")
+
+    async def pod_log(
+        self, pod: str, namespace: str, params: Mapping[str, str]
+    ) -> AsyncIterator[bytes]:
+        """The lines of a container's log; with `follow`, until it ends, however long it is silent.
+
+        Empty lines are left out unless the params ask for timestamps.
+        """
+        async for line in self.lines(POD.path(namespace, pod, "log"), "pods/log", params, None):
+            yield line
 
     async def watch(
         self,

@@ -18,9 +18,10 @@ from mooring.kubeapi.document import Key
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
-from mooring.operator.jobs import JobView, Meaning
+from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.pools import PoolView, pool_specs
 from mooring.operator.record import Record, Stage
+from mooring.operator.status import decode
 
 #: In place of a node's name: no node is called so.
 ANYWHERE = "*"
@@ -41,6 +42,20 @@ def job_key(key: Key) -> str:
     return "/".join(key)
 
 
+def candidate(view: JobView, meaning: Meaning) -> Candidate | None:
+    """The job as the queue sees it; None if it neither waits for a place nor holds one."""
+    if not meaning.by_mooring:
+        return None
+    members = [member.id for member in meaning.gang.members]
+    record = decode(view.status, members, view.created_at_s)
+    wishes = wishes_of(view, meaning)
+    if record.stage is Stage.QUEUED and (wishes.suspend or wishes.stop):
+        return None
+    if record.stage not in (Stage.QUEUED, Stage.ADMITTED):
+        return None
+    return Candidate(view, meaning, record, meaning.job.spec.pool or queue.DEFAULT_POOL)
+
+
 def decide(
     candidates: Sequence[Candidate],
     nodes: Iterable[NodeView],
@@ -58,6 +73,24 @@ def decide(
     ]
     if not waiting and not any(_may_grow(one) for one in admitted):
         return ()
+    cluster, running = occupied(admitted, nodes, pods, profile)
+    capacity = sum((node.capacity for node in cluster.nodes), Resources())
+    state = queue.QueueState(
+        capacity=capacity,
+        waiting=tuple(_queued(one) for one in waiting),
+        running=tuple(running),
+        pools=pool_specs(pools, capacity),
+    )
+    return queue.decide(state, cluster, now_s)
+
+
+def occupied(
+    admitted: Sequence[Candidate],
+    nodes: Iterable[NodeView],
+    pods: Iterable[PodView],
+    profile: Profile = DEFAULT,
+) -> tuple[ClusterState, list[queue.RunningGang]]:
+    """The cluster with everybody in their places."""
     inside = {one.view.uid for one in admitted}
     others = [pod for pod in pods if pod.mark is None or pod.mark.job_uid not in inside]
     cluster = ClusterState(snapshot(nodes, others), profile)
@@ -70,14 +103,7 @@ def decide(
             # Somebody took its room, or a node is gone: its pods will tell, and it is taken back.
             continue
         running.append(gang)
-    capacity = sum((node.capacity for node in cluster.nodes), Resources())
-    state = queue.QueueState(
-        capacity=capacity,
-        waiting=tuple(_queued(one) for one in waiting),
-        running=tuple(running),
-        pools=pool_specs(pools, capacity),
-    )
-    return queue.decide(state, cluster, now_s)
+    return cluster, running
 
 
 def anywhere(gang: Gang) -> Plan:

@@ -144,7 +144,7 @@ class Carrier:
             problem = await self._create_pod_group(view, meaning, members)
         if problem:
             return problem
-        if any("agent" in member.ports for member in meaning.gang.members):
+        if needs_secret(meaning):
             await self._create_secret(view.owner)
         self._served[view.uid] = members
         return ""
@@ -188,17 +188,7 @@ class Carrier:
     async def _create_secret(self, owner: Owner) -> None:
         """The token with which ranks are started over the network; never read by us."""
         token = base64.b64encode(secrets.token_hex(32).encode()).decode()
-        manifest: dict[str, Json] = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": names.agent_secret_name(owner.name),
-                "namespace": owner.namespace,
-                "labels": {names.MANAGED_BY: names.MANAGER, names.JOB: owner.name},
-                "ownerReferences": [owner.reference()],
-            },
-            "data": {"token": token},
-        }
+        manifest = secret_manifest(owner, token)
         try:
             await self._client.create(SECRET, manifest)
         except AlreadyExists:
@@ -236,6 +226,25 @@ class Carrier:
 
 def _in_the_way(kind: str, name: str) -> str:
     return f"a {kind} named {name}, not Mooring's, is in the way"
+
+
+def needs_secret(meaning: Meaning) -> bool:
+    """Are ranks of the job started over the network?"""
+    return any("agent" in member.ports for member in meaning.gang.members)
+
+
+def secret_manifest(owner: Owner, token: str) -> dict[str, Json]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": names.agent_secret_name(owner.name),
+            "namespace": owner.namespace,
+            "labels": {names.MANAGED_BY: names.MANAGER, names.JOB: owner.name},
+            "ownerReferences": [owner.reference()],
+        },
+        "data": {"token": token},
+    }
 
 
 def pod_manifests(

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 from mooring.brain import queue
 from mooring.kubeapi.errors import Conflict, KubeError
-from mooring.operator import admission, status
+from mooring.operator import admission
 from mooring.operator.admission import Candidate
 from mooring.operator.caches import Caches
 from mooring.operator.cycle import admit, release
-from mooring.operator.jobs import Meaning, wishes_of
+from mooring.operator.jobs import Meaning
 from mooring.operator.metrics import Metrics
 from mooring.operator.record import Record, Stage
 from mooring.operator.statuses import Statuses
@@ -91,15 +91,10 @@ class Rounds:
             if view.deleting or view.status.get("stage") not in _IN_QUEUE:
                 continue
             meaning = self._caches.meaning(view)
-            if not isinstance(meaning, Meaning) or not meaning.by_mooring:
-                continue
-            members = [member.id for member in meaning.gang.members]
-            record = status.decode(view.status, members, view.created_at_s)
-            wishes = wishes_of(view, meaning)
-            if record.stage is Stage.QUEUED and (wishes.suspend or wishes.stop):
-                continue
-            pool = meaning.job.spec.pool or queue.DEFAULT_POOL
-            yield Candidate(view, meaning, record, pool)
+            if isinstance(meaning, Meaning):
+                one = admission.candidate(view, meaning)
+                if one is not None:
+                    yield one
 
     async def _carry_out(self, decision: queue.Decision, one: Candidate, now_s: float) -> bool:
         """False if the job has changed since it was decided on."""

@@ -12,14 +12,16 @@ from pathlib import Path
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.pod import Owner
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, number, text
-from mooring.kubeapi.errors import AlreadyExists, Expired, KubeError, Unreachable
+from mooring.kubeapi.document import Json, Key, Object, find, number, text
+from mooring.kubeapi.errors import AlreadyExists, Expired, KubeError, NotFound, Unreachable
 from mooring.kubeapi.resources import CONFIG_MAP, TRAINING_JOB
 from mooring.model.errors import BadInput
 from mooring.model.status import Phase
 from mooring.operator.jobs import meaning_of
 from mooring.remote.files import config_map, pack
 from mooring.spec import TrainingJob
+
+NOT_INSTALLED = "this cluster has no TrainingJobs; to set it up: moor install | kubectl apply -f -"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Progress:
     ready: str
     restarts: int
     examples_per_s: float | None = None
+    steps: int | None = None
 
     @property
     def final(self) -> bool:
@@ -49,6 +52,12 @@ def manifest_of(job: TrainingJob, namespace: str, *, has_files: bool) -> dict[st
     return {**document, "metadata": metadata}
 
 
+def check(job: TrainingJob, namespace: str, job_dir: Path, source: str) -> None:
+    """Raises BadInput for whatever can be known to be wrong before it is sent."""
+    archive = pack(job, job_dir, source)
+    meaning_of(manifest_of(job, namespace, has_files=archive is not None))
+
+
 async def submit(
     client: Client, job: TrainingJob, namespace: str, job_dir: Path, source: str
 ) -> Object:
@@ -58,11 +67,13 @@ async def submit(
     meaning_of(manifest)
     try:
         made = await client.create(TRAINING_JOB, manifest)
+    except NotFound:
+        # A namespace that is not there is refused in the same way: the server's words tell.
+        if await _installed(client):
+            raise
+        raise KubeError(NOT_INSTALLED) from None
     except AlreadyExists:
-        found = f"'{job.metadata.name}', which is there already in namespace {namespace}"
-        raise BadInput.at(
-            source, "metadata.name", found, "another name, or stop and delete that job first"
-        ) from None
+        raise taken(source, (namespace, job.metadata.name)) from None
     if archive is not None:
         owner = Owner(job.metadata.name, namespace, text(made, "metadata", "uid"))
         try:
@@ -71,6 +82,24 @@ async def submit(
             await client.delete(TRAINING_JOB, owner.name, namespace, uid=owner.uid)
             raise
     return made
+
+
+async def _installed(client: Client) -> bool:
+    try:
+        await client.list(TRAINING_JOB)
+    except NotFound:
+        return False
+    except KubeError:
+        return True
+    return True
+
+
+def taken(source: str, key: Key) -> BadInput:
+    """The answer to a job whose name another has."""
+    namespace, name = key
+    found = f"'{name}', which is there already in namespace {namespace}"
+    accepted = f"another name, or first: moor stop {name} --delete"
+    return BadInput.at(source, "metadata.name", found, accepted)
 
 
 async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[Progress]:
@@ -104,8 +133,7 @@ async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[Pro
 
 
 def progress_of(found: Object) -> Progress:
-    rate = found.get("status")
-    rate = rate.get("examplesPerSecond") if isinstance(rate, dict) else None
+    rate = find(found, "status", "examplesPerSecond")
     return Progress(
         phase=text(found, "status", "phase") or "Pending",
         reason=text(found, "status", "reason"),
@@ -113,4 +141,5 @@ def progress_of(found: Object) -> Progress:
         ready=text(found, "status", "ready"),
         restarts=number(found, "status", "restarts"),
         examples_per_s=float(rate) if isinstance(rate, int | float) else None,
+        steps=number(found, "status", "steps") or None,
     )

@@ -1,0 +1,218 @@
+"""ps, report and stop for jobs on a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+
+from mooring.cli.console import console as make_console
+from mooring.cli.kube_options import Target
+from mooring.kubeapi.client import Client
+from mooring.model.errors import BadInput
+from mooring.operator.jobs import STOP
+from mooring.remote.jobs import JobRow, delete_job, find_job, list_jobs, stop_job
+from mooring.remote.report import JobReport, report_of
+
+if TYPE_CHECKING:
+    from mooring.operator.jobs import JobView
+
+#: Who has not been answered for so long is told that the operator may be away.
+_PATIENCE_S = 10.0
+
+
+def ps(target: Target, show_all: bool, all_namespaces: bool, output: str) -> None:
+    rows = asyncio.run(_rows(target, None if all_namespaces else target.namespace))
+    rows = [row for row in rows if show_all or not row.progress.final]
+    now_s = time.time()
+    if output == "json":
+        click.echo(json.dumps([_document(row) for row in rows], indent=1))
+        return
+    if not rows:
+        where = "on this cluster" if all_namespaces else f"in namespace {target.namespace}"
+        hint = "" if show_all else " (moor ps -a lists ended ones too)"
+        click.echo(f"no jobs {where}{hint}")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    head = ("job", "phase", "ready", "pool", "age", "examples/s", "why")
+    for name in ("namespace", *head) if all_namespaces else head:
+        table.add_column(name, no_wrap=name != "why")
+    for row in rows:
+        progress = row.progress
+        rate = progress.examples_per_s
+        cells = (
+            row.name,
+            progress.phase,
+            progress.ready or "–",
+            row.pool or "–",
+            age(now_s - row.created_at_s),
+            f"{rate:,.0f}" if rate is not None and not progress.final else "–",
+            progress.message,
+        )
+        table.add_row(*((row.namespace, *cells) if all_namespaces else cells))
+    make_console().print(table)
+
+
+async def _rows(target: Target, namespace: str | None) -> list[JobRow]:
+    async with Client(target.access) as client:
+        return await list_jobs(client, namespace)
+
+
+def _document(row: JobRow) -> dict[str, object]:
+    progress = row.progress
+    return {
+        "namespace": row.namespace,
+        "job": row.name,
+        "phase": progress.phase,
+        "reason": progress.reason,
+        "message": progress.message,
+        "ready": progress.ready,
+        "restarts": progress.restarts,
+        "pool": row.pool,
+        "created_s": row.created_at_s,
+        "steps": progress.steps,
+        "examples_per_s": progress.examples_per_s,
+    }
+
+
+def age(seconds: float) -> str:
+    """`5s`, `12m`, `3h`, `2d`: whole, rounded down, as kubectl does for small ones."""
+    left = max(0, int(seconds))
+    for size, unit, most in ((1, "s", 120), (60, "m", 120), (3600, "h", 48)):
+        if left // size < most:
+            return f"{left // size}{unit}"
+    return f"{left // 86400}d"
+
+
+def stop(target: Target, name: str, *, now: bool, delete: bool) -> int:
+    return asyncio.run(_stop(target, name, now, delete))
+
+
+async def _stop(target: Target, name: str, now: bool, delete: bool) -> int:
+    async with Client(target.access) as client:
+        view = await find_job(client, name, target.namespace)
+        shown = f"{view.namespace}/{name}"
+        if delete:
+            await delete_job(client, view)
+            click.echo(f"deleted {shown}")
+            return 0
+        hint = asyncio.get_running_loop().call_later(_PATIENCE_S, _nobody_answers, shown)
+        last = None
+        try:
+            async for progress in stop_job(client, view, now=now):
+                if last is None and progress.final:
+                    click.echo(f"{shown} has ended already: {progress.phase}")
+                    return 0
+                if last is not None or progress.phase in ("Stopping", "Stopped"):
+                    hint.cancel()
+                last = progress
+        finally:
+            hint.cancel()
+    assert last is not None
+    click.echo(f"stopped {shown}" if last.phase == "Stopped" else f"{shown}: {last.phase}")
+    return 0
+
+
+def _nobody_answers(shown: str) -> None:
+    click.echo(
+        f"nobody has taken the request up yet; does the operator run? ({shown} is marked "
+        f"with {STOP}, and stops when it does)",
+        err=True,
+    )
+
+
+def report(target: Target, name: str, output: str, file: Path | None) -> None:
+    if output == "html":
+        accepted = "table or json: pages are made of runs on this machine"
+        raise BadInput.at("moor report", "--output", "'html' for a job on a cluster", accepted)
+    found = asyncio.run(_report(target, name))
+    if output == "json":
+        written = json.dumps(found.document(), indent=1)
+        _write(written, file)
+        return
+    if file is None:
+        _print(found)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, width=180, record=True, quiet=True)
+    for line in _head(found):
+        console.print(line, soft_wrap=True, markup=False)
+    console.print(_members(found))
+    _write(console.export_text(), file)
+
+
+async def _report(target: Target, name: str) -> JobReport:
+    async with Client(target.access) as client:
+        view: JobView = await find_job(client, name, target.namespace)
+        return await report_of(client, view)
+
+
+def _write(text: str, file: Path | None) -> None:
+    if file is None:
+        click.echo(text)
+        return
+    file.write_text(text + "\n", encoding="utf-8")
+    click.echo(f"wrote {file}")
+
+
+def _print(found: JobReport) -> None:
+    console = make_console()
+    for line in _head(found):
+        console.print(line, soft_wrap=True, markup=False)
+    console.print(_members(found))
+
+
+def _head(found: JobReport) -> list[str]:
+    progress = found.progress
+    said = [f"{found.namespace}/{found.name}: {progress.phase}"]
+    if progress.ready:
+        said.append(f"{progress.ready} members ready")
+    if found.pool:
+        said.append(f"pool {found.pool}")
+    said.append(f"{progress.restarts} restarts")
+    if progress.steps is not None:
+        said.append(f"{progress.steps:,} steps")
+    if progress.examples_per_s is not None:
+        said.append(f"{progress.examples_per_s:,.1f} examples/s")
+    lines = [", ".join(said)]
+    if progress.message:
+        lines.append(progress.message)
+    return [*lines, *found.notes, ""]
+
+
+def _members(found: JobReport) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in (
+        "member",
+        "node",
+        "state",
+        "starts",
+        "CPUs",
+        "pinning",
+        "threads",
+        "steps",
+        "loss",
+    ):
+        table.add_column(name, no_wrap=name != "pinning")
+    for one in found.members:
+        steps = "–" if one.step is None else f"{one.step:,}"
+        if one.step is not None and one.total:
+            steps += f"/{one.total:,}"
+        table.add_row(
+            one.member,
+            one.node or "–",
+            one.state,
+            str(one.starts),
+            one.cpus or "–",
+            one.pinning,
+            "–" if one.threads is None else str(one.threads),
+            steps,
+            "–" if one.loss is None else f"{one.loss:.4f}",
+        )
+    return table
