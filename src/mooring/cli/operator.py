@@ -45,6 +45,13 @@ from mooring.cli.kube_options import access_of, kube_context
     show_default=True,
     help="Seconds until everything is listed anew.",
 )
+@click.option(
+    "--figures-every",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    help="Seconds between two questions to a running job for its steps and CPUs. 0: never ask.",
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=9090, show_default=True)
 @click.option(
     "--webhook-port",
@@ -67,6 +74,7 @@ def operator(
     lease_duration: float,
     workers: int,
     resync: float,
+    figures_every: float,
     metrics_port: int,
     webhook_port: int,
     log_format: str,
@@ -93,7 +101,11 @@ def operator(
             retry_s=lease_duration / 7.5,
         )
     settings = Settings(
-        Image(image, launcher_path), namespace=namespace, workers=workers, resync_s=resync
+        Image(image, launcher_path),
+        namespace=namespace,
+        workers=workers,
+        resync_s=resync,
+        figures_s=figures_every,
     )
     webhook = Webhook(webhook_port, home) if webhook_port else None
     asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))

@@ -91,6 +91,12 @@ JOB_STATUS: Schema = {
             "description": "Training examples a second, of all members, as last reported.",
         },
         "steps": _count("Training steps done."),
+        "pinning": {
+            "type": "object",
+            "description": "The CPUs that members really hold, and whether they are their own.",
+            "maxProperties": 64,
+            "additionalProperties": _text("Such as: exclusive 2-3"),
+        },
         "observedGeneration": _count("The generation of the spec that this status is about."),
     },
 }

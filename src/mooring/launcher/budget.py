@@ -68,7 +68,7 @@ def read(
     A fraction of a CPU rounds up: 2.5 CPUs keep three threads busy half of the time, while two
     would leave half a CPU idle.
     """
-    cpus = _affinity() if affinity is None else affinity
+    cpus = held_cpus() if affinity is None else affinity
     sources: dict[str, Any] = {"affinity": len(cpus)}
     bounds = [len(cpus) * 1000]
     if "cpuset" in groups:
@@ -106,7 +106,8 @@ def thread_env(threads: int) -> dict[str, str]:
     return env
 
 
-def _affinity() -> list[int]:
+def held_cpus() -> list[int]:
+    """The CPUs that this process may run on now."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))

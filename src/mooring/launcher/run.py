@@ -58,6 +58,7 @@ class Member:
         self._unkillable = False
         self._streams: list[Stream] = []
         self._flush_set = False
+        self._told_cpus: list[int] | None = None
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(number, self._told_to_stop)
         self._loop.on_signal(signal.SIGCHLD, lambda number: self._child_ended())
@@ -186,7 +187,8 @@ class Member:
             return self._addresses[contract.meeting_host][0]
 
         gate = self._gate = Gate(contract, self._loop, address, opened)
-        gate.tell({"cpus": self._budget.cpus, "threads": self._budget.threads, "pinned": pinned})
+        gate.tell({"threads": self._budget.threads, "pinned": pinned})
+        self._tell_cpus(self._budget.cpus)
         if contract.attempt and not contract.meeting_leads:
             self._gate_open = True
         while not self._gate_open:
@@ -198,6 +200,19 @@ class Member:
                     PEERS_UNRESOLVED,
                 )
             self._turn_unless_stopped(deadline)
+
+    def _tell_cpus(self, cpus: list[int]) -> None:
+        """The kubelet may move members that share CPUs at any time, so this is told again."""
+        if self._gate is None or cpus == self._told_cpus:
+            return
+        from . import own
+
+        self._told_cpus = cpus
+        contract = self._contract
+        is_own, why = own.judge(
+            contract.exclusive, contract.cpu_millis, len(cpus), own.online_cpus()
+        )
+        self._gate.tell({"cpus": cpus, "own": is_own, "own_why": why})
 
     def _turn_unless_stopped(self, until: float | None = None) -> None:
         self._loop.turn(until)
@@ -278,6 +293,7 @@ class Member:
                 self._reaped_before,
             )
         self._journal.write("sample", self._sampler.take())
+        self._tell_cpus(budget.held_cpus())
         return self._sampler.interval_s
 
     # Ending.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mooring.bodies.kubernetes.pod import Image
@@ -21,6 +21,7 @@ from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
+from mooring.model.status import Phase
 from mooring.operator import status
 from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
@@ -28,6 +29,7 @@ from mooring.operator.carry import Carrier
 from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
+from mooring.operator.pulse import Asked, Pulse
 from mooring.operator.record import Record, Stage
 from mooring.operator.rounds import Rounds
 from mooring.operator.statuses import Statuses
@@ -51,6 +53,8 @@ class Settings:
     workers: int = 8
     parallel_calls: int = 32
     resync_s: float = 600.0
+    figures_s: float = 0.0
+    """How often running jobs are asked for their steps; 0: never."""
 
 
 class Controller:
@@ -76,7 +80,8 @@ class Controller:
             room=self._round_due.set,
             trouble=metrics.trouble,
         )
-        self._statuses = Statuses(self._carrier, self._caches.jobs, self._work)
+        self._pulse = Pulse(client, settings.figures_s, self._running, self._work.add, now)
+        self._statuses = Statuses(self._carrier, self._caches.jobs, self._work, self._pulse.of)
         self._rounds = Rounds(
             self._caches, self._statuses, self._work, metrics, self._round_due, allowed, now
         )
@@ -92,8 +97,24 @@ class Controller:
                 for _ in range(self._settings.workers):
                     tasks.create_task(self._worker())
                 tasks.create_task(self._rounds.run())
+                if self._settings.figures_s > 0:
+                    tasks.create_task(self._pulse.run())
 
             tasks.create_task(self._caches.run(begin))
+
+    def _running(self) -> Iterator[Asked]:
+        """Jobs whose first member can be asked."""
+        for view in self._caches.jobs if self._allowed() else ():
+            if view.deleting or view.status.get("phase") != Phase.RUNNING.value:
+                continue
+            pods = self._caches.pods_of(view)
+            meaning = self._caches.meaning(view)
+            if isinstance(meaning, BadInput) or not pods:
+                continue
+            first = next((m.id for m in meaning.gang.members if m.id in pods), None)
+            leader = pods[first] if first else None
+            if leader is not None and leader.container and leader.container.running:
+                yield Asked(view.key, view.uid, leader)
 
     @property
     def synced(self) -> bool:

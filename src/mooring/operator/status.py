@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -31,7 +31,7 @@ _IMPLIED = {
 #: The reason of a job that did not pass the checks.
 REJECTED = "Rejected"
 #: What may be written a little later: pods show it too.
-_DERIVED = ("ready", "examplesPerSecond", "steps", "conditions", "lastUpdate")
+_DERIVED = ("ready", "examplesPerSecond", "steps", "pinning", "conditions", "lastUpdate")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Figures:
     bound: bool = False
     examples_per_s: float | None = None
     step: int | None = None
+    pinning: Mapping[str, str] = field(default_factory=dict)
 
 
 def phase_of(record: Record) -> str:
@@ -85,6 +86,8 @@ def encode(record: Record, figures: Figures, before: Object, now_s: float) -> di
         status["examplesPerSecond"] = round(figures.examples_per_s, 1)
     if figures.step is not None:
         status["steps"] = figures.step
+    if figures.pinning:
+        status["pinning"] = dict(figures.pinning)
     status["conditions"] = _conditions(record, figures, before, now_s)
     # Some servers take an empty text for none at all, and refuse it.
     return {key: value for key, value in status.items() if value != ""}

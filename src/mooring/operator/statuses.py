@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.brain import queue
 from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.document import Json, Object, number
+from mooring.kubeapi.document import Json, Object, number, texts
 from mooring.kubeapi.errors import NotFound
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
@@ -21,6 +21,7 @@ from mooring.model.status import Phase
 from mooring.operator import status
 from mooring.operator.carry import Carrier
 from mooring.operator.jobs import JobView, Meaning, parse_view
+from mooring.operator.pulse import Live
 from mooring.operator.record import Record, Stage
 from mooring.operator.work import WorkQueue
 
@@ -41,8 +42,10 @@ class Statuses:
         carrier: Carrier,
         jobs: Cache[JobView],
         work: WorkQueue,
+        live: Callable[[str], Live | None] = lambda uid: None,
     ) -> None:
         self._carrier, self._jobs, self._work = carrier, jobs, work
+        self._live = live
         self._written_at_s: dict[str, float] = {}
         self._telling: set[asyncio.Future[None]] = set()
 
@@ -55,12 +58,16 @@ class Statuses:
         now_s: float,
     ) -> JobView:
         """Write the record if it says something new. Raises Conflict if the job has changed."""
+        live = self._figures(view, record)
         figures = status.Figures(
             ready=sum(1 for pod in pods.values() if pod.container and pod.container.running),
             total=len(record.slots) or len(meaning.gang.members),
             pool=meaning.job.spec.pool or queue.DEFAULT_POOL,
             generation=view.generation,
             bound=bool(pods) and all(pod.node for pod in pods.values()),
+            examples_per_s=live.examples_per_s,
+            step=live.step,
+            pinning=live.pinning,
         )
         after = status.encode(record, figures, view.status, now_s)
         if after == view.status:
@@ -73,6 +80,18 @@ class Statuses:
             self._work.add(view.key, last_s + _EVERY_S - now_s)
             return view
         return await self._write(view, after, now_s)
+
+    def _figures(self, view: JobView, record: Record) -> Live:
+        """What is known now; otherwise what was written last, of a job that has not gone back."""
+        live = self._live(view.uid)
+        if live is not None or record.stage not in (Stage.ADMITTED, Stage.FINISHED):
+            return live or Live()
+        rate = view.status.get("examplesPerSecond")
+        return Live(
+            float(rate) if isinstance(rate, int | float) else None,
+            number(view.status, "steps") or None,
+            texts(view.status, "pinning"),
+        )
 
     async def reject(self, view: JobView, error: BadInput, now_s: float) -> None:
         """Said once. The epoch is that of the next start, should the job be put right."""

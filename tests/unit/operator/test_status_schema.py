@@ -73,7 +73,16 @@ def test_a_status_with_everything_in_it_is_kept_whole() -> None:
         running_at_s=60.0,
         finished_at_s=100.0,
     )
-    figures = Figures(1, 2, "ads", 4, bound=True, examples_per_s=12.34, step=40)
+    figures = Figures(
+        1,
+        2,
+        "ads",
+        4,
+        bound=True,
+        examples_per_s=12.34,
+        step=40,
+        pinning={"worker-0": "exclusive 1"},
+    )
     status = encode(record, figures, {}, 100.0)
     assert set(status) == set(JOB_STATUS["properties"])
     assert kept(status, JOB_STATUS) == status
