@@ -400,7 +400,7 @@ class Member:
 
 def _echo(stream: str, lines: list[bytes]) -> None:
     """What the processes print is the container's output too: `kubectl logs` shows it."""
-    data = b"\n".join(lines) + b"\n"
+    data = b"".join(line + b"\n" for line in lines)
     try:
         while data:
             data = data[os.write(1 if stream == "out" else 2, data) :]
