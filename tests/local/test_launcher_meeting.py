@@ -144,7 +144,7 @@ def test_a_leader_that_restarts_finds_the_others_running(pods: Pods) -> None:
     os.killpg(first[0].pid, signal.SIGKILL)
     first[0].wait(10)
     pods.start(0, 2)
-    until(lambda: pods.out(0).count("hello") == 2, "the leader runs again", 30)
+    until(lambda: pods.out(0).count("hello") == 2, "the leader runs again", 90)
 
 
 def test_an_attempt_that_has_run_is_not_let_in_again(pods: Pods) -> None:
