@@ -91,9 +91,12 @@ def real_nodes(can_be_a_node: None, control_plane: ControlPlane) -> Iterator[Rea
         yield nodes
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def real_node(real_nodes: RealNodes) -> Iterator[RealNode]:
-    """This machine as the node `real`, with the static CPU manager."""
+    """This machine as the node `real`, with the static CPU manager.
+
+    It is gone after the module: a gang of another test, meant for fake nodes, would go there too.
+    """
     with real_nodes.node("real") as node:
         yield node
 
