@@ -133,7 +133,7 @@ class Cache(Generic[View]):
             if time.monotonic() > began_s + 2 * _LONGEST_WAIT_S:
                 wait_s = _FIRST_WAIT_S
             # Spread over time: all watches of all replicas end when a server restarts.
-            await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
+            await _pause(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
 
     async def _list(self) -> str:
@@ -174,7 +174,7 @@ class Cache(Generic[View]):
             except KubeError as error:
                 self._trouble(str(error))
             # Ended early: by a fault, or by a server or proxy that ends watches at once.
-            await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
+            await _pause(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
 
     def _take(self, change: str, obj: Object) -> None:
@@ -182,3 +182,8 @@ class Cache(Generic[View]):
             self.put(obj)
         elif change == "DELETED":
             self.remove(key_of(obj), text(obj, "metadata", "uid"), version_of(obj))
+
+
+async def _pause(longest_s: float) -> None:
+    """Half of it at least: caches that failed together do not come back together."""
+    await asyncio.sleep(longest_s * random.uniform(0.5, 1.0))

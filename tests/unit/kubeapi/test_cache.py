@@ -124,39 +124,59 @@ def test_a_server_that_has_forgotten_is_listed_again(how: str) -> None:
     play(story)
 
 
-def test_a_server_that_forgets_all_the_time_is_not_asked_all_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """0.05 + 0.1 + 0.2 ... s at least half each: in 0.5 s not more than five lists."""
-    monkeypatch.setattr(cache_module, "_FIRST_WAIT_S", 0.1)
-    monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 10.0)
+class Pauses:
+    """Takes down how long the cache would have waited; at the eighth it is stopped."""
 
+    def __init__(self) -> None:
+        self.waited_s: list[float] = []
+        self.enough = asyncio.Event()
+
+    async def __call__(self, longest_s: float) -> None:
+        self.waited_s.append(longest_s)
+        if len(self.waited_s) == 8:
+            self.enough.set()
+            await asyncio.Event().wait()
+
+    async def watch(self, rig: Rig) -> None:
+        task = asyncio.create_task(rig.cache.run())
+        async with asyncio.timeout(10):
+            await self.enough.wait()
+        task.cancel()
+
+
+# 0.2 s doubled each time, 10 s at most.
+GROWING_S = [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    monkeypatch.setattr(cache_module, "_FIRST_WAIT_S", 0.2)
+    monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 10.0)
+    pauses = Pauses()
+    monkeypatch.setattr(cache_module, "_pause", pauses)
+    return pauses
+
+
+def test_a_server_that_forgets_all_the_time_is_not_asked_all_the_time(pauses: Pauses) -> None:
     async def story(rig: Rig) -> None:
         rig.server.refuse_list(410, "Expired")
-        task = asyncio.create_task(rig.cache.run())
-        await asyncio.sleep(0.5)
-        task.cancel()
-        assert 1 <= rig.server.listed <= 5
+        await pauses.watch(rig)
+        assert rig.server.listed == 8
 
     play(story)
+    assert pauses.waited_s == pytest.approx(GROWING_S)
 
 
-def test_watches_that_end_at_once_are_not_opened_all_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cache_module, "_FIRST_WAIT_S", 0.1)
-    monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 10.0)
-
+def test_watches_that_end_at_once_are_not_opened_all_the_time(pauses: Pauses) -> None:
     async def story(rig: Rig) -> None:
         rig.server.list(5)
         for _ in range(1000):
             rig.server.watch()
-        task = asyncio.create_task(rig.cache.run())
-        await asyncio.sleep(0.5)
-        task.cancel()
-        assert 1 <= len(rig.server.watched_from) <= 5
+        await pauses.watch(rig)
+        assert len(rig.server.watched_from) == 8
 
     play(story)
+    assert pauses.waited_s == pytest.approx(GROWING_S)
 
 
 @pytest.mark.parametrize("line", ['{"type": "ADDED", "obj', "[1]", '"text"', "null", "{}"])

@@ -24,8 +24,17 @@ class Leases:
         self.lease: dict[str, Any] | None = None
         self.version = 0
         self.down = False
+        self.asked = 0
+
+    async def wait_asked(self, times: int) -> None:
+        """Until this many more requests came."""
+        until = self.asked + times
+        async with asyncio.timeout(10):
+            while self.asked < until:
+                await asyncio.sleep(0)
 
     async def handle(self, request: web.Request) -> web.Response:
+        self.asked += 1
         if self.down:
             return _status(500, "InternalError")
         if request.method == "GET":
@@ -73,7 +82,7 @@ def test_one_of_two_leads_and_the_other_follows_when_it_resigns() -> None:
             one = asyncio.create_task(first.run())
             await wait_leads(first)
             two = asyncio.create_task(second.run())
-            await asyncio.sleep(0.2)
+            await leases.wait_asked(10)
             assert (first.leads, second.leads) == (True, False)
             one.cancel()
             await first.resign()
@@ -110,7 +119,7 @@ def test_a_server_that_fails_is_asked_again() -> None:
         async with replicas(1) as (leases, (only,)):
             leases.down = True
             task = asyncio.create_task(only.run())
-            await asyncio.sleep(0.15)
+            await leases.wait_asked(3)
             assert not only.leads
             leases.down = False
             await wait_leads(only)
