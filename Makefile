@@ -82,7 +82,9 @@ lint: $(VENV)/.lint
 	python docs/generate.py --check
 
 bench: $(VENV)/.test
-	for each in benchmarks/bench_*.py; do python $$each || exit 1; done
+	for each in overhead pinning threads start brain quality simulator; do \
+		python benchmarks/$$each.py || exit 1; \
+	done
 
 docs: $(VENV)/.run
 	python docs/generate.py

@@ -44,9 +44,9 @@ def optimum(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def quality(optimum: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name in ("bench_quality", "results"):
+    for name in ("quality", "results"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    return importlib.import_module("bench_quality")
+    return importlib.import_module("quality")
 
 
 @pytest.mark.parametrize(
