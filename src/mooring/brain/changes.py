@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.state import ClusterState
@@ -93,52 +93,61 @@ def _fewer(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]
 
 
 def _less_cpu(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
-    asked = max(m.resources.cpu_millis for m in gang.members if m.id.role == role)
     exclusive = any(m.pinning is Pinning.EXCLUSIVE for m in gang.members if m.id.role == role)
     step = 1000 if exclusive else _CPU_STEP_MILLIS
-
-    def ask(steps: int) -> Gang:
-        return _of_role(gang, role, lambda r: replace(r, cpu_millis=steps * step))
-
-    best = largest(1, (asked - 1) // step, lambda steps: fits(ask(steps)))
-    if best is not None:
-        instead = f"{format_cpu(best * step)} instead of {format_cpu(asked)}"
-        yield f"roles.{role}.resources.cpu: {instead}"
+    asked = max(m.resources.cpu_millis for m in gang.members if m.id.role == role)
+    return _less(gang, role, fits, _CPU, asked, step)
 
 
 def _less_memory(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
     asked = max(m.resources.memory_bytes for m in gang.members if m.id.role == role)
-
-    def ask(steps: int) -> Gang:
-        return _of_role(gang, role, lambda r: replace(r, memory_bytes=steps * _MEMORY_STEP_BYTES))
-
-    best = largest(1, (asked - 1) // _MEMORY_STEP_BYTES, lambda steps: fits(ask(steps)))
-    if best is not None:
-        instead = f"{format_memory(best * _MEMORY_STEP_BYTES)} instead of {format_memory(asked)}"
-        yield f"roles.{role}.resources.memory: {instead}"
+    return _less(gang, role, fits, _MEMORY, asked, _MEMORY_STEP_BYTES)
 
 
 def _fewer_gpus(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
     asked = max(m.resources.gpus for m in gang.members if m.id.role == role)
-
-    def ask(count: int) -> Gang:
-        return _of_role(gang, role, lambda r: replace(r, gpus=count))
-
-    best = largest(1, asked - 1, lambda count: fits(ask(count)))
-    if best is not None:
-        yield f"roles.{role}.resources.gpu: {best} instead of {asked}"
+    return _less(gang, role, fits, _GPUS, asked, 1)
 
 
 def _smaller_share(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:
     asked = max(m.resources.gpu_share_millis for m in gang.members if m.id.role == role)
+    return _less(gang, role, fits, _SHARE, asked, _GPU_STEP_MILLIS)
+
+
+@dataclass(frozen=True)
+class _Amount:
+    """A resource as a job file names it, how much of it is written, and asking for so much."""
+
+    written: str
+    form: Callable[[int], str]
+    ask: Callable[[Resources, int], Resources]
+
+
+_CPU = _Amount("cpu", format_cpu, lambda asked, amount: replace(asked, cpu_millis=amount))
+_MEMORY = _Amount(
+    "memory", format_memory, lambda asked, amount: replace(asked, memory_bytes=amount)
+)
+_GPUS = _Amount("gpu", str, lambda asked, amount: replace(asked, gpus=amount))
+_SHARE = _Amount("gpu", format_gpus, lambda asked, amount: replace(asked, gpu_share_millis=amount))
+
+
+def _less(
+    gang: Gang,
+    role: str,
+    fits: Callable[[Gang], bool],
+    amount: _Amount,
+    asked: int,
+    step: int,
+) -> Iterator[str]:
+    """The most of it, in steps below what is asked for, with which the gang would fit."""
 
     def ask(steps: int) -> Gang:
-        return _of_role(gang, role, lambda r: replace(r, gpu_share_millis=steps * _GPU_STEP_MILLIS))
+        return _of_role(gang, role, lambda r: amount.ask(r, steps * step))
 
-    best = largest(1, (asked - 1) // _GPU_STEP_MILLIS, lambda steps: fits(ask(steps)))
+    best = largest(1, (asked - 1) // step, lambda steps: fits(ask(steps)))
     if best is not None:
-        instead = f"{format_gpus(best * _GPU_STEP_MILLIS)} instead of {format_gpus(asked)}"
-        yield f"roles.{role}.resources.gpu: {instead}"
+        instead = f"{amount.form(best * step)} instead of {amount.form(asked)}"
+        yield f"roles.{role}.resources.{amount.written}: {instead}"
 
 
 def _less_extended(gang: Gang, role: str, fits: Callable[[Gang], bool]) -> Iterator[str]:

@@ -16,12 +16,12 @@ import ssl
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from mooring.kubeapi.document import Json, text
 from mooring.kubeapi.errors import NoAccess
 from mooring.kubeapi.kubeconfig import Access, ExecPlugin, Pem
+from mooring.kubeapi.times import parse_time
 
 #: The kubelet renews a mounted token well before its end; client-go re-reads each minute as well.
 _REREAD_S = 60.0
@@ -87,10 +87,7 @@ def _seconds_left(answer: Json) -> float:
     ends = text(answer, "status", "expirationTimestamp")
     if not ends:
         return float("inf")
-    with contextlib.suppress(ValueError):
-        left_s = datetime.fromisoformat(ends).timestamp() - time.time()
-        return max(0.0, left_s - _RENEW_BEFORE_S)
-    return 0.0
+    return max(0.0, parse_time(ends) - time.time() - _RENEW_BEFORE_S)
 
 
 async def run_plugin(plugin: ExecPlugin) -> Json:

@@ -13,6 +13,7 @@ import socket
 import time
 
 from .errors import LauncherError
+from .talk import Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class Book:
 
     def leave(self, guest: _Guest) -> None:
         self._guests.discard(guest)
-        if guest.member and not self._is_open:
+        # It may be here on a newer connection already.
+        again = any(other.member == guest.member for other in self._guests)
+        if guest.member and not self._is_open and not again:
             self._there.pop(guest.member, None)
 
     def status(self) -> bytes:
@@ -101,31 +104,19 @@ class _Guest:
     def __init__(
         self, book: Book, connection: socket.socket, loop: Loop, contract: Contract
     ) -> None:
-        self._book, self._connection, self._loop = book, connection, loop
-        self._contract = contract
+        self._book, self._contract = book, contract
         self._rest = b""
-        self._unsent = b""
         self._told_open = False
-        self._closing = False
         self.member = ""
         connection.setblocking(False)
-        loop.watch(connection.fileno(), self._readable)
+        self._talk = Talk(loop, connection, self._heard, lambda: book.leave(self))
 
     def let_in(self) -> None:
         if self.member and not self._told_open:
             self._told_open = True
-            self._send(b"open\n")
+            self._talk.send(b"open\n")
 
-    def _readable(self) -> None:
-        try:
-            data = self._connection.recv(65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._close()
-            return
+    def _heard(self, data: bytes) -> None:
         self._rest += data
         if not self.member and self._rest.startswith(b"GET "):
             if b"\r\n\r\n" in self._rest or len(self._rest) > _LONGEST_LINE:
@@ -133,7 +124,7 @@ class _Guest:
             return
         *lines, self._rest = self._rest.split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
-            self._close()
+            self._talk.close()
             return
         for line in lines:
             self._take(line)
@@ -148,16 +139,13 @@ class _Guest:
             run, epoch = said["run"], said["epoch"]
             member, attempt = str(said["member"]), int(said["attempt"])
         except (ValueError, KeyError, TypeError):
-            self._close()
+            self._talk.close()
             return
-        if run != contract.run or epoch != contract.epoch:
-            self._send(b"refused: another run or epoch meets here\n")
-            self._closing = True
-            return
-        why = self._book.arrive(member, attempt, bool(said.get("open")))
+        why = "another run or epoch meets here"
+        if run == contract.run and epoch == contract.epoch:
+            why = self._book.arrive(member, attempt, bool(said.get("open")))
         if why:
-            self._send(("refused: %s\n" % why).encode("utf-8"))
-            self._closing = True
+            self._talk.send(("refused: %s\n" % why).encode("utf-8"), last=True)
             return
         self.member = member
         if self._book.is_open:
@@ -169,35 +157,7 @@ class _Guest:
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
             "Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
         )
-        self._closing = True
-        self._send(head.encode("ascii") + body)
-
-    def _send(self, data: bytes) -> None:
-        self._unsent += data
-        self._flush()
-
-    def _flush(self) -> None:
-        try:
-            sent = self._connection.send(self._unsent)
-            self._unsent = self._unsent[sent:]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._close()
-            return
-        if self._unsent:
-            self._loop.watch(self._connection.fileno(), self._readable, self._flush)
-            return
-        if self._closing:
-            self._close()
-        else:
-            self._loop.watch(self._connection.fileno(), self._readable)
-
-    def _close(self) -> None:
-        if self._connection.fileno() >= 0:
-            self._loop.watch(self._connection.fileno(), None)
-            self._connection.close()
-        self._book.leave(self)
+        self._talk.send(head.encode("ascii") + body, last=True)
 
 
 def _listen(port: int) -> socket.socket:

@@ -15,6 +15,7 @@ import socket
 import time
 
 from .book import Book
+from .talk import Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,17 +74,15 @@ class _Visitor:
     ) -> None:
         self._contract, self._loop, self._address = contract, loop, address
         self._let_in, self._refuse = let_in, refuse
-        self._connection: socket.socket | None = None
-        self._connected = False
+        self._talk: Talk | None = None
         self._rest = b""
-        self._unsent = b""
         self._open = False
         self._doing: dict[str, Any] = {}
         self._connect()
 
     def tell(self, fields: dict[str, Any]) -> None:
         self._doing.update(fields)
-        if self._connected and not self._unsent:
+        if self._talk is not None and not self._talk.behind:
             self._say(self._doing)
 
     def _connect(self) -> None:
@@ -92,65 +91,40 @@ class _Visitor:
         connection = socket.socket(family, socket.SOCK_STREAM)
         connection.setblocking(False)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._connection, self._connected = connection, False
-        self._rest = self._unsent = b""
         code = connection.connect_ex((address, self._contract.meeting_port))
         if code not in (0, errno.EINPROGRESS):
-            self._lost()
+            connection.close()
+            self._come_again()
             return
-        self._loop.watch(connection.fileno(), None, self._writable)
+        self._loop.watch(connection.fileno(), None, lambda: self._connected(connection))
 
-    def _writable(self) -> None:
-        assert self._connection is not None
-        if not self._connected:
-            if self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                self._lost()
-                return
-            self._connected = True
-            contract = self._contract
-            self._say(
-                {
-                    "run": contract.run,
-                    "epoch": contract.epoch,
-                    "member": contract.member,
-                    "attempt": contract.attempt,
-                    "open": self._open,
-                }
-            )
-            if self._doing:
-                self._say(self._doing)
+    def _connected(self, connection: socket.socket) -> None:
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._loop.watch(connection.fileno(), None)
+            connection.close()
+            self._come_again()
             return
-        self._flush()
+        self._rest = b""
+        self._talk = Talk(self._loop, connection, self._heard, self._come_again)
+        contract = self._contract
+        self._say(
+            {
+                "run": contract.run,
+                "epoch": contract.epoch,
+                "member": contract.member,
+                "attempt": contract.attempt,
+                "open": self._open,
+            }
+        )
+        if self._doing:
+            self._say(self._doing)
 
     def _say(self, fields: dict[str, Any]) -> None:
-        self._unsent += json.dumps(fields, separators=(",", ":")).encode("utf-8") + b"\n"
-        self._flush()
+        if self._talk is not None:
+            line = json.dumps(fields, separators=(",", ":")).encode("utf-8") + b"\n"
+            self._talk.send(line)
 
-    def _flush(self) -> None:
-        if self._connection is None:
-            return
-        try:
-            sent = self._connection.send(self._unsent)
-            self._unsent = self._unsent[sent:]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._lost()
-            return
-        writing = self._flush if self._unsent else None
-        self._loop.watch(self._connection.fileno(), self._readable, writing)
-
-    def _readable(self) -> None:
-        assert self._connection is not None
-        try:
-            data = self._connection.recv(4096)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._lost()
-            return
+    def _heard(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             if line == b"open":
@@ -159,11 +133,6 @@ class _Visitor:
             elif line.startswith(b"refused: "):
                 self._refuse(line[9:].decode("utf-8", "replace"))
 
-    def _lost(self) -> None:
-        if self._connection is not None:
-            if self._connection.fileno() >= 0:
-                self._loop.watch(self._connection.fileno(), None)
-                self._connection.close()
-            self._connection = None
-        self._connected = False
+    def _come_again(self) -> None:
+        self._talk = None
         self._loop.at(time.monotonic() + (_LATER_S if self._open else _RETRY_S), self._connect)

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.kubeapi.cache import Cache
+from mooring.kubeapi.cache import Cache, View
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Key
-from mooring.kubeapi.resources import NODE, POD, POOL, TRAINING_JOB
+from mooring.kubeapi.document import Key, Object
+from mooring.kubeapi.resources import NODE, POD, POOL, TRAINING_JOB, Kind
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
-from mooring.operator.pools import PoolView, parse_pool
+from mooring.operator.pools import parse_pool
 from mooring.operator.record import Stage
 
 log = logging.getLogger(__name__)
@@ -40,48 +40,37 @@ class Caches:
         self._concerned, self._room, self._count_trouble = concerned, room, trouble
         self._pods_of: dict[Key, dict[str, PodView]] = {}
         self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
-        self.jobs: Cache[JobView] = Cache(
-            client,
-            TRAINING_JOB,
-            parse_view,
-            changed=self._job_changed,
-            namespace=namespace,
-            resync_s=resync_s,
-            trouble=self._trouble,
-        )
-        self.pods: Cache[PodView] = Cache(
-            client,
-            POD,
-            parse_pod,
-            changed=self._pod_changed,
-            resync_s=resync_s,
-            trouble=self._trouble,
-        )
-        self.nodes: Cache[NodeView] = Cache(
-            client,
-            NODE,
-            parse_node,
-            changed=self._node_changed,
-            resync_s=resync_s,
-            trouble=self._trouble,
-        )
-        self.pools: Cache[PoolView] = Cache(
-            client,
-            POOL,
-            parse_pool,
-            changed=lambda before, after: room(),
-            resync_s=resync_s,
-            missing_ok=True,
-            trouble=self._trouble,
-        )
+
+        def cache(
+            kind: Kind,
+            parse: Callable[[Object], View],
+            changed: Callable[[View | None, View | None], None],
+            namespace: str | None = None,
+            missing_ok: bool = False,
+        ) -> Cache[View]:
+            return Cache(
+                client,
+                kind,
+                parse,
+                changed=changed,
+                namespace=namespace,
+                resync_s=resync_s,
+                missing_ok=missing_ok,
+                trouble=self._trouble,
+            )
+
+        self.jobs = cache(TRAINING_JOB, parse_view, self._job_changed, namespace)
+        self.pods = cache(POD, parse_pod, self._pod_changed)
+        self.nodes = cache(NODE, parse_node, self._node_changed)
+        self.pools = cache(POOL, parse_pool, lambda before, after: room(), missing_ok=True)
+        self._all = (self.nodes, self.pods, self.jobs, self.pools)
 
     async def run(self, filled: Callable[[], None]) -> None:
         """Follow the cluster until cancelled; `filled` is called once when all is known."""
-        caches = (self.nodes, self.pods, self.jobs, self.pools)
         async with asyncio.TaskGroup() as tasks:
-            for cache in caches:
+            for cache in self._all:
                 tasks.create_task(cache.run())
-            await asyncio.gather(*(cache.synced.wait() for cache in caches))
+            await asyncio.gather(*(cache.synced.wait() for cache in self._all))
             log.info(
                 "caches are filled: %d nodes, %d pods, %d jobs",
                 len(self.nodes),
@@ -92,8 +81,7 @@ class Caches:
 
     @property
     def synced(self) -> bool:
-        caches = (self.nodes, self.pods, self.jobs, self.pools)
-        return all(cache.synced.is_set() for cache in caches)
+        return all(cache.synced.is_set() for cache in self._all)
 
     def meaning(self, view: JobView) -> Meaning | BadInput:
         """What the job asks for, or why that cannot be; worked out once a generation."""

@@ -10,9 +10,9 @@ import asyncio
 import base64
 import logging
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from mooring import frameworks
 from mooring.bodies.base import Order
@@ -31,6 +31,7 @@ from mooring.kubeapi.resources import (
     TRAINING_JOB,
     VOLCANO_POD_GROUP,
 )
+from mooring.kubeapi.times import write_seconds
 from mooring.model.member import MemberId
 from mooring.operator.cycle import Removal
 from mooring.operator.jobs import JobView, Meaning
@@ -79,18 +80,12 @@ class Carrier:
         problem = await self._prepare(view, meaning, len(record.slots))
         if problem:
             return Made((), problem)
-        manifests = self.manifests(view, meaning, record, members)
+        manifests = pod_manifests(
+            meaning, view.owner, record, members, self._image, has_files=view.has_files
+        )
         answers = await asyncio.gather(*(self._create_pod(one, view) for one in manifests))
         problem = next((told for told, _ in answers if told), "")
         return Made(tuple(pod for _, pod in answers if pod), problem)
-
-    def manifests(
-        self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
-    ) -> list[dict[str, Json]]:
-        """The exact pods that would be made."""
-        return pod_manifests(
-            meaning, view.owner, record, members, self._image, has_files=view.has_files
-        )
 
     async def remove(self, removals: Sequence[Removal]) -> None:
         await asyncio.gather(*(self._remove(one) for one in removals))
@@ -101,13 +96,13 @@ class Carrier:
 
     async def event(self, view: JobView, reason: str, message: str, *, warning: bool) -> None:
         """Tell people; losing an event is no harm."""
-        now = datetime.now(UTC)
-        written = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        now_s = time.time()
+        written = write_seconds(now_s)
         manifest: dict[str, Json] = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{view.name}.{now.timestamp():.6f}".replace(".", "-"),
+                "name": f"{view.name}.{now_s:.6f}".replace(".", "-"),
                 "namespace": view.namespace,
             },
             "involvedObject": {

@@ -223,7 +223,7 @@ class Controller:
                 wanted[pod.node] += pod.resources
         for name, asked in wanted.items():
             node = self._caches.nodes.get("", name)
-            if node is None or not node.ready or not _fits(asked, node.node.capacity):
+            if node is None or not node.ready or not asked.fits_in(node.node.capacity):
                 return name
         return ""
 
@@ -262,11 +262,3 @@ class Controller:
         back = take_back(record, message, self._now())
         await self._statuses.save(view, meaning, back, self._caches.pods_of(view), self._now())
         self._work.add(view.key)
-
-
-def _fits(wanted: Resources, room: Resources) -> bool:
-    return (
-        wanted.cpu_millis <= room.cpu_millis
-        and wanted.memory_bytes <= room.memory_bytes
-        and wanted.gpus <= room.gpus
-    )

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from mooring import frameworks
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.pod import Owner, guaranteed
-from mooring.bodies.kubernetes.pods import parse_time
 from mooring.brain.queue.order import CLASSES
 from mooring.kubeapi.document import Json, Key, Object, find, mapping, number, text, texts
+from mooring.kubeapi.times import parse_time
 from mooring.lifecycle import Policy
 from mooring.model.errors import BadInput, Problem
 from mooring.model.member import Gang, Member

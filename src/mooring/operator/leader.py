@@ -13,13 +13,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from mooring.bodies.kubernetes.pods import parse_time
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Json, Object, mapping, number, text
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.resources import LEASE
+from mooring.kubeapi.times import parse_time, write_time
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +123,7 @@ class Leader:
         return now_s >= self._seen_s + promised_s
 
     def _lease(self, before: Object, *, holder: str) -> dict[str, Json]:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = write_time(time.time())
         spec = mapping(before, "spec")
         same = text(spec, "holderIdentity") == holder
         transitions = number(spec, "leaseTransitions")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from types import MappingProxyType
 
-from mooring.bodies.kubernetes.pods import parse_ids, parse_time
+from mooring.bodies.kubernetes.pods import parse_ids
 from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text
+from mooring.kubeapi.times import parse_time, write_seconds, write_time
 from mooring.lifecycle import JobState, MemberStatus, Outcome
 from mooring.model.cluster import format_cpus
 from mooring.model.member import MemberId
@@ -68,7 +68,7 @@ def encode(record: Record, figures: Figures, before: Object, now_s: float) -> di
         "epoch": record.state.epoch if record.state else record.epoch,
         "restarts": record.state.restarts if record.state else record.restarts,
         "observedGeneration": figures.generation,
-        "queuedAt": _written(record.queued_at_s),
+        "queuedAt": write_time(record.queued_at_s),
     }
     for key, at_s in (
         ("admittedAt", record.admitted_at_s),
@@ -76,7 +76,7 @@ def encode(record: Record, figures: Figures, before: Object, now_s: float) -> di
         ("finishedAt", record.finished_at_s),
     ):
         if at_s is not None:
-            status[key] = _written(at_s)
+            status[key] = write_time(at_s)
     if record.slots:
         status["placement"] = _by_role(record.slots, lambda slot: slot.node)
     memory = _memory(record)
@@ -148,7 +148,7 @@ def _memory(record: Record) -> dict[str, Json]:
     """What only the next look needs."""
     memory: dict[str, Json] = {}
     if record.not_before_s:
-        memory["notBefore"] = _written(record.not_before_s)
+        memory["notBefore"] = write_time(record.not_before_s)
     if record.taken_back:
         memory["takenBack"] = record.taken_back
     if any(slot.exclusive for slot in record.slots.values()):
@@ -167,14 +167,14 @@ def _encode_state(state: JobState) -> dict[str, Json]:
     if state.reason:
         encoded["reason"] = state.reason
     if state.started_at_s is not None:
-        encoded["startedAt"] = _written(state.started_at_s)
+        encoded["startedAt"] = write_time(state.started_at_s)
     if state.restart_at_s is not None:
-        encoded["restartAt"] = _written(state.restart_at_s)
+        encoded["restartAt"] = write_time(state.restart_at_s)
     if state.outcome is not None and not state.phase.final:
         encoded["outcome"] = {"phase": state.outcome.phase.value, "reason": state.outcome.reason}
     began = _common_start(state)
     if began is not None:
-        encoded["membersStartedAt"] = _written(began)
+        encoded["membersStartedAt"] = write_time(began)
     implied = _IMPLIED.get(state.phase)
     members: dict[str, Json] = {}
     for member, one in state.members.items():
@@ -206,9 +206,9 @@ def _member(one: MemberStatus, implied: MemberState | None, began: float | None)
     if one.reason:
         written["reason"] = one.reason
     if one.restart_at_s is not None:
-        written["restartAt"] = _written(one.restart_at_s)
+        written["restartAt"] = write_time(one.restart_at_s)
     if one.started_at_s is not None and one.started_at_s != began:
-        written["startedAt"] = _written(one.started_at_s)
+        written["startedAt"] = write_time(one.started_at_s)
     return written
 
 
@@ -312,8 +312,9 @@ def _conditions(record: Record, figures: Figures, before: Object, now_s: float) 
         old = known.get(kind)
         if old is None and not holds[kind]:
             continue
-        same = old is not None and text(old, "status") == value
-        since = text(old, "lastTransitionTime") if same and old is not None else _seconds(now_s)
+        since = write_seconds(now_s)
+        if old is not None and text(old, "status") == value:
+            since = text(old, "lastTransitionTime")
         conditions.append(
             {
                 "type": kind,
@@ -324,14 +325,6 @@ def _conditions(record: Record, figures: Figures, before: Object, now_s: float) 
             }
         )
     return conditions
-
-
-def _written(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _seconds(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _time(value: Json, key: str) -> float | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from mooring.bodies.kubernetes import names
 from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text, texts
+from mooring.kubeapi.times import parse_time
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources, is_extended, parse_quantity
 
@@ -156,13 +156,6 @@ def parse_ids(listed: str) -> tuple[int, ...]:
             return ()
         ids += range(int(low), int(high or low) + 1)
     return tuple(ids)
-
-
-def parse_time(written: str) -> float:
-    try:
-        return datetime.fromisoformat(written).timestamp()
-    except ValueError:
-        return 0.0
 
 
 def _requests(container: Object) -> Resources:
