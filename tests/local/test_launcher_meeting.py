@@ -130,7 +130,7 @@ def test_the_leader_tells_how_everyone_is_doing(pods: Pods) -> None:
 
 def test_a_container_that_restarts_goes_on_alone_as_the_next_attempt(pods: Pods) -> None:
     first = [pods.start(index, 2) for index in (0, 1)]
-    until(lambda: "hello" in pods.out(1), "both run")
+    until(lambda: all("hello" in pods.out(i) for i in (0, 1)), "both run")
     os.killpg(first[1].pid, signal.SIGKILL)
     first[1].wait(10)
     pods.start(1, 2)
@@ -140,7 +140,7 @@ def test_a_container_that_restarts_goes_on_alone_as_the_next_attempt(pods: Pods)
 
 def test_a_leader_that_restarts_finds_the_others_running(pods: Pods) -> None:
     first = [pods.start(index, 2) for index in (0, 1)]
-    until(lambda: "hello" in pods.out(1), "both run")
+    until(lambda: all("hello" in pods.out(i) for i in (0, 1)), "both run")
     os.killpg(first[0].pid, signal.SIGKILL)
     first[0].wait(10)
     pods.start(0, 2)
@@ -150,7 +150,7 @@ def test_a_leader_that_restarts_finds_the_others_running(pods: Pods) -> None:
 def test_an_attempt_that_has_run_is_not_let_in_again(pods: Pods) -> None:
     """A pod made anew by mistake has a fresh folder, so it takes itself for the first attempt."""
     first = [pods.start(index, 2) for index in (0, 1)]
-    until(lambda: "hello" in pods.out(1), "both run")
+    until(lambda: all("hello" in pods.out(i) for i in (0, 1)), "both run")
     os.killpg(first[1].pid, signal.SIGKILL)
     first[1].wait(10)
     (pods.folder / "pod-1" / "starts").unlink()
