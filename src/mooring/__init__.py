@@ -3,7 +3,8 @@
     import mooring
     result = mooring.run(mooring.Job.from_file("job.yaml"))
 
-In training code: `mooring.step(examples=512, loss=loss)` and `mooring.identity()`. They are
+In training code: `mooring.step(examples=512, loss=loss)`, `mooring.identity()` and
+`mooring.budget()`; for frameworks `import mooring.tensorflow` and `import mooring.torch`. They are
 imported on use, so that a training script pays nothing for the rest of the package.
 """
 
@@ -15,14 +16,15 @@ from mooring.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from mooring.api import Job, RunResult, run
-    from mooring.sdk import identity, step
+    from mooring.sdk import budget, identity, step
 
-__all__ = ["Job", "RunResult", "__version__", "identity", "run", "step"]
+__all__ = ["Job", "RunResult", "__version__", "budget", "identity", "run", "step"]
 
 _HOMES = {
     "Job": "mooring.api",
     "RunResult": "mooring.api",
     "run": "mooring.api",
+    "budget": "mooring.sdk",
     "identity": "mooring.sdk",
     "step": "mooring.sdk",
 }

@@ -1,7 +1,7 @@
-"""What a training script may call: `step` to report progress, `identity` to ask who it is.
+"""What a training script may call: `step` to report progress, `identity` and `budget` to ask.
 
-Standard library only, and harmless outside Mooring: `step` then does nothing and `identity`
-describes a single member, so that the same script runs alone.
+Standard library only, and harmless outside Mooring: `step` then does nothing, `identity` describes
+a single member and `budget` this process, so that the same script runs alone.
 """
 
 from __future__ import annotations
@@ -41,6 +41,13 @@ def step(
         "loss": value if value is not None and math.isfinite(value) else None,
         "total": None if total is None else int(total),
     }
+    tell(document)
+
+
+def tell(document: Mapping[str, object]) -> None:
+    """Hand one document to the launcher. Keep it below 4 KiB: see PIPE_BUF in pipe(7)."""
+    if "MOORING_MEMBER" not in os.environ:
+        return
     try:
         # What `print` still buffers goes first, so that the buffer is never cut within a line.
         sys.stdout.flush()
@@ -90,4 +97,40 @@ def identity() -> Identity:
         local_world_size=int(env.get("MOORING_LOCAL_WORLD_SIZE", "1")),
         epoch=int(env.get("MOORING_EPOCH", "0")),
         peers=MappingProxyType({role: tuple(found) for role, found in peers.items()}),
+    )
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What this process may use. Other local processes of its member use the same CPUs."""
+
+    cpus: tuple[int, ...]
+    """Those that it may run on now."""
+    cpu_millis: int
+    """What the member asked for, or fewer where a quota or the CPUs are less."""
+    threads: int
+    """That a pool of threads should have in this process."""
+    memory_bytes: int | None
+    """Of the whole member; None if nobody limits it."""
+    local_rank: int
+    devices: tuple[str, ...]
+    """GPUs as in CUDA_VISIBLE_DEVICES; empty if that is not set."""
+
+
+def budget() -> Budget:
+    """What this process may use; outside Mooring what it sees by itself."""
+    env = os.environ
+    if hasattr(os, "sched_getaffinity"):
+        cpus = tuple(sorted(os.sched_getaffinity(0)))
+    else:
+        cpus = tuple(range(os.cpu_count() or 1))
+    memory = env.get("MOORING_MEMORY_BYTES")
+    devices = env.get("CUDA_VISIBLE_DEVICES", "")
+    return Budget(
+        cpus=cpus,
+        cpu_millis=int(env.get("MOORING_CPU_MILLIS", str(1000 * len(cpus)))),
+        threads=int(env.get("MOORING_THREADS", str(len(cpus)))),
+        memory_bytes=None if memory is None else int(memory),
+        local_rank=identity().local_rank,
+        devices=tuple(part.strip() for part in devices.split(",") if part.strip()),
     )

@@ -88,6 +88,10 @@ class Framework(ABC):
         ]
         return SuccessPolicy(roles=tuple(ranked or job.spec.roles))
 
+    def job_env(self, job: TrainingJob) -> Mapping[str, str]:
+        """Variables of every member that follow from the job file alone, for the SDK."""
+        return {}
+
     @abstractmethod
     def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
         """What `member` runs, with the identity in the framework's own variables.

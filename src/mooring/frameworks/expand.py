@@ -41,8 +41,9 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
     facts = {role: _facts(framework, strategy, role) for role in roles}
     pods = {role: job.spec.kubernetes.of_role(each.kubernetes) for role, each in roles.items()}
     volumes = {role: volumes_of(pod) for role, pod in pods.items()}
+    sdk_env = framework.job_env(job)
     members = [
-        _member(job, role, index, facts[role], pods[role], volumes[role])
+        _member(job, role, index, facts[role], pods[role], volumes[role], sdk_env)
         for role, settings in roles.items()
         for index in range(settings.replicas)
     ]
@@ -91,6 +92,7 @@ def _member(
     facts: RoleFacts,
     pod: PodSpec,
     volumes: tuple[Volume, ...],
+    sdk_env: Mapping[str, str],
 ) -> Member:
     settings = job.spec.roles[role]
     placement = job.spec.placement
@@ -101,7 +103,7 @@ def _member(
         pinning=job.spec.pinning,
         processes=settings.processes,
         argv=tuple(_command(job, settings, facts) or ()),
-        env={**job.spec.env, **settings.env},
+        env={**job.spec.env, **settings.env, **sdk_env},
         ports={**dict.fromkeys(facts.ports, 0), **settings.ports},
         node_selector={**placement.node_selector, **settings.node_selector},
         tolerations=tuple(
@@ -171,6 +173,9 @@ def _problems(job: TrainingJob, framework: Framework) -> Iterator[Problem]:
     yield from _env_problems(framework, "spec.env", job.spec.env)
     yield from _traffic_problems(job, framework, strategy)
     yield from _elastic_problems(job, framework, strategy)
+    if job.spec.variables is not None and not _servers(job, framework, strategy):
+        found = f"a section, with strategy {strategy.value}"
+        yield Problem("spec.variables", found, "nothing: no role of the job serves parameters")
     yield from problems_of(job.spec.kubernetes, "spec.kubernetes")
     yield from framework.check(job)
 

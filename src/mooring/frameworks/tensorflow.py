@@ -39,6 +39,16 @@ class TensorFlow(Framework):
             return SuccessPolicy(roles=("chief",))
         return super().success(job)
 
+    def job_env(self, job: TrainingJob) -> Mapping[str, str]:
+        """The placement of variables, which `mooring.tensorflow.strategy()` carries out."""
+        wanted = job.spec.variables
+        if wanted is None:
+            return {}
+        document: dict[str, object] = {"placement": wanted.placement.value}
+        if wanted.max_shard_bytes is not None:
+            document["maxShardBytes"] = wanted.max_shard_bytes
+        return {"MOORING_VARIABLES": json.dumps(document, separators=(",", ":"))}
+
     def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
         cluster = {
             role: [address_of(peer) for peer in peers]

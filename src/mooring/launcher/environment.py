@@ -31,7 +31,11 @@ def build(contract: Contract, held: budget.Budget, notes: list[str]) -> dict[str
         MOORING_ROLE=contract.role,
         MOORING_INDEX=str(contract.index),
         MOORING_EPOCH=str(contract.epoch),
+        MOORING_CPU_MILLIS=str(held.cpu_millis),
+        MOORING_THREADS=str(held.threads),
     )
+    if held.memory_bytes is not None:
+        defaults["MOORING_MEMORY_BYTES"] = str(held.memory_bytes)
     if contract.gpus is not None:
         devices = ",".join(str(gpu) for gpu in contract.gpus)
         defaults["CUDA_VISIBLE_DEVICES"] = devices

@@ -118,6 +118,7 @@ class Member:
             contract.step_pattern if contract.step_source == "regex" else None,
             contract.examples_per_step,
             len(contract.processes),
+            lambda fields: self._journal.write("variables", fields),
         )
         self._start(program, env)
         self._loop.at(time.monotonic() + contract.sample_interval_s, self._sample)

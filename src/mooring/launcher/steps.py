@@ -51,8 +51,10 @@ class Steps:
         pattern: str | None,
         examples_per_step: int | None,
         ranks: int,
+        write_variables: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._write = write
+        self._write_variables = write_variables
         self._pattern: re.Pattern[str] | None = None
         if pattern is not None:
             self._pattern = re.compile(pattern)
@@ -104,6 +106,9 @@ class Steps:
                 continue
             kept.append(text[begin:mark])
             begin = at
+            if isinstance(fields.get("variables"), list):
+                self._variables(rank, fields)
+                continue
             report = Report(
                 _whole(fields.get("step")),
                 _whole(fields.get("examples")),
@@ -113,6 +118,11 @@ class Steps:
             self._add(rank, report)
         kept.append(text[begin:])
         return [piece.encode("utf-8") for piece in kept if piece.strip()]
+
+    def _variables(self, rank: int, fields: dict[str, Any]) -> None:
+        """What the SDK says of a model's variables goes into the samples as it is."""
+        if self._write_variables is not None:
+            self._write_variables({"r": rank, "variables": fields["variables"]})
 
     def _search(self, rank: int, lines: list[bytes]) -> None:
         assert self._pattern is not None

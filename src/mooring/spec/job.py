@@ -32,6 +32,7 @@ from mooring.spec.policies import FailurePolicy, StepMetrics, SuccessPolicy
 from mooring.spec.role import MOST_MEMBERS, Command, Role
 from mooring.spec.strategy import Strategy
 from mooring.spec.traffic import TrafficSpec
+from mooring.spec.variables import VariablesSpec
 from mooring.spec.write import dump_yaml
 
 __all__ = ["API_VERSION", "JobSpec", "Metadata", "Role", "TrainingJob"]
@@ -138,6 +139,12 @@ class JobSpec(SpecModel):
         description="What the members send each other in a step. The plan then prefers a low load "
         "on the busiest network card, and shows it.",
         examples=[{"bytesPerStep": "400Mi"}],
+    )
+    variables: VariablesSpec | None = Field(
+        None,
+        description="How the model's variables are divided over the parameter servers; for "
+        "programs that ask the SDK for their strategy. Not given: partitioned.",
+        examples=[{"placement": "partitioned", "maxShardBytes": "64Mi"}],
     )
     priority: Priority = Field(
         0,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from framework_jobs import make_job, render_all
 
+from mooring.model.errors import BadInput
 from mooring.model.launch import Launch
 
 
@@ -199,3 +200,17 @@ def test_indexed_counts_its_own_role_where_none_is_called_worker() -> None:
     members = render_all(make_job("indexed", {"shard": {"replicas": 3}, "extra": {}}))
     assert members["shard-2"][1].env["VC_WORKER_NUM"] == "3"
     assert members["extra-0"][1].env["VC_WORKER_NUM"] == "1"
+
+
+def test_the_placement_of_variables_reaches_every_member() -> None:
+    variables = {"placement": "partitioned", "maxShardBytes": "64Mi"}
+    job = make_job("tensorflow", {"chief": {}, "ps": {}, "worker": {}}, variables=variables)
+    for _, launch in render_all(job).values():
+        document = json.loads(launch.env["MOORING_VARIABLES"])
+        assert document == {"placement": "partitioned", "maxShardBytes": 64 << 20}
+
+
+def test_without_servers_variables_cannot_be_placed() -> None:
+    job = make_job("pytorch", {"worker": {}}, variables={"placement": "balanced"})
+    with pytest.raises(BadInput, match=r"spec.variables.*no role of the job serves parameters"):
+        render_all(job)

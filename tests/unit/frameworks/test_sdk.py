@@ -112,3 +112,24 @@ def test_identity_of_an_mpi_rank_comes_from_mpirun(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1")
     me = sdk.identity()
     assert (me.member, me.rank, me.world_size, me.local_rank) == ("worker-1", 3, 4, 1)
+
+
+def test_the_budget_is_what_the_launcher_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "MOORING_MEMBER": "worker-0",
+        "MOORING_CPU_MILLIS": "1500",
+        "MOORING_THREADS": "2",
+        "MOORING_MEMORY_BYTES": "1024",
+        "MOORING_LOCAL_RANK": "1",
+        "CUDA_VISIBLE_DEVICES": "2, 3",
+    }.items():
+        monkeypatch.setenv(name, value)
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    assert sdk.budget() == sdk.Budget(cpus, 1500, 2, 1024, 1, ("2", "3"))
+
+
+def test_outside_mooring_the_budget_is_what_the_process_sees() -> None:
+    out = run(
+        "import mooring, os; b = mooring.budget(); print(b.threads == len(b.cpus), b.devices)"
+    )
+    assert out == "True ()\n"

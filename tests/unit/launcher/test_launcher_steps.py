@@ -41,6 +41,17 @@ def test_sdk_lines_are_taken_out_of_the_log() -> None:
     ]
 
 
+def test_what_is_said_of_variables_is_no_step() -> None:
+    written: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
+    steps = Steps(lambda fields, t: written.append(fields), None, 7, 1, told.append)
+    line = b'a::mooring:: {"variables": [{"name": "table"}]}b::mooring:: {"step": 1}'
+    assert steps.take(0, [line]) == [b"a", b"b"]
+    steps.flush(all_of_it=True)
+    assert told == [{"r": 0, "variables": [{"name": "table"}]}]
+    assert [found["step"] for found in written] == [1]
+
+
 @pytest.mark.parametrize(
     ("line", "kept", "steps"),
     [

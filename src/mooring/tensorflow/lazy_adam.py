@@ -1,0 +1,182 @@
+"""Adam that touches only the rows that have a gradient.
+
+A batch uses some thousand rows of a table that has millions. Adam as TensorFlow and Keras write it
+lets the moments of all rows decay and moves all rows in every step. Here a row that the batch did
+not use is neither read nor written; its moments wait.
+
+Bias is corrected by the number of updates that the row itself has had. A row that is seen for the
+first time after 10,000 steps has moments as biased as any after one step: corrected by the global
+step it would move by (1 - beta_1) / sqrt(1 - beta_2) = 3.2 times the learning rate. Where every row
+has a gradient in every step both counts are the same, and so this is exactly Adam.
+
+Everything is computed on the server that holds the row; a worker sends the gradient, each row once.
+Several workers may update a row at the same time; as with every optimizer of parameter servers, one
+of two updates of a moment can then be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from mooring.tensorflow.parts import parts, parts_of
+
+
+class LazyAdam(tf.Module):
+    """Create it in the strategy's scope and `build` it there, as an optimizer of Keras.
+
+    It is no optimizer of Keras: use it in a training loop of your own. `tf.train.Checkpoint` saves
+    and restores it, also into another number of parts. A variable's gradients must be either always
+    sparse or always dense.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | Callable[[Any], Any] = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        name: str = "LazyAdam",
+    ) -> None:
+        """learning_rate: a number, or a function of the step such as a schedule of Keras."""
+        super().__init__(name=name)
+        self.learning_rate = learning_rate
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.iterations = tf.Variable(0, dtype=tf.int64, trainable=False, name="iterations")
+        self.slots: list[_Slots] = []
+        self._by_part: dict[Any, _PartSlots] = {}
+
+    def build(self, variables: Iterable[Any]) -> None:
+        """Make the moments, each on the server of its part. Call it once, with all variables."""
+        for variable in variables:
+            slots = _Slots(variable)
+            self.slots.append(slots)
+            for part, own in zip(parts(variable), slots.of_parts(), strict=True):
+                self._by_part[part.ref()] = own
+
+    def minimize(self, loss: Any, variables: Sequence[Any], tape: tf.GradientTape) -> None:
+        """One step down the gradient of `loss`, which `tape` has recorded."""
+        flat = parts_of(variables)
+        self.apply_gradients(zip(tape.gradient(loss, flat), flat, strict=True))
+
+    def apply_gradients(self, gradients_and_parts: Iterable[tuple[Any, Any]]) -> None:
+        """One step; variables whose gradient is None stay as they are."""
+        given = [(grad, _plain(part)) for grad, part in gradients_and_parts if grad is not None]
+        _refuse_replicas()
+        unknown = [part for _, part in given if part.ref() not in self._by_part]
+        if unknown and not self.slots:
+            with tf.init_scope():
+                self.build(unknown)
+        elif unknown:
+            names = ", ".join(part.name for part in unknown)
+            raise ValueError(f"LazyAdam was not built for {names}: name every variable in build()")
+        rate: Any = self.learning_rate
+        if callable(rate):
+            rate = tf.cast(rate(self.iterations), tf.float32)
+        for gradient, part in given:
+            slots = self._by_part[part.ref()]
+            sparse = isinstance(gradient, tf.IndexedSlices)
+            slots.once(sparse, part.name)
+            (self._rows if sparse else self._whole)(part, slots, gradient, rate)
+        self.iterations.assign_add(1)
+
+    def _rows(self, part: Any, slots: _PartSlots, gradient: tf.IndexedSlices, rate: Any) -> None:
+        # On the worker: a row that occurs often travels once.
+        rows, place = tf.unique(gradient.indices)
+        values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+        with tf.device(part.device):
+            count = slots.steps.sparse_read(rows) + 1.0
+            moment_1 = self.beta_1 * slots.m.sparse_read(rows) + (1 - self.beta_1) * values
+            moment_2 = self.beta_2 * slots.v.sparse_read(rows) + (1 - self.beta_2) * values**2
+            scale = rate * tf.sqrt(1 - self.beta_2**count) / (1 - self.beta_1**count)
+            scale = tf.reshape(scale, [-1] + [1] * (len(values.shape) - 1))
+            change = scale * moment_1 / (tf.sqrt(moment_2) + self.epsilon)
+            for variable, value in ((slots.m, moment_1), (slots.v, moment_2), (slots.steps, count)):
+                tf.raw_ops.ResourceScatterUpdate(
+                    resource=variable.handle, indices=rows, updates=value
+                )
+            tf.raw_ops.ResourceScatterSub(resource=part.handle, indices=rows, updates=change)
+
+    def _whole(self, part: Any, slots: _PartSlots, gradient: Any, rate: Any) -> None:
+        with tf.device(part.device):
+            count = tf.reshape(slots.steps, [-1])[0] + 1.0
+            tf.raw_ops.ResourceApplyAdam(
+                var=part.handle,
+                m=slots.m.handle,
+                v=slots.v.handle,
+                beta1_power=self.beta_1**count,
+                beta2_power=self.beta_2**count,
+                lr=rate,
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                epsilon=self.epsilon,
+                grad=tf.convert_to_tensor(gradient),
+            )
+            slots.steps.assign_add(tf.ones_like(slots.steps))
+
+
+class _PartSlots:
+    """Moments and counts of one part: steps has one count a row (up to 2**24, where it stays:
+    by then nothing is left to correct)."""
+
+    def __init__(self, m: Any, v: Any, steps: Any) -> None:
+        self.m = m
+        self.v = v
+        self.steps = steps
+        self._sparse: bool | None = None
+
+    def once(self, sparse: bool, name: str) -> None:
+        if self._sparse not in (None, sparse):
+            raise ValueError(f"{name} has sparse gradients in one place and dense ones in another")
+        self._sparse = sparse
+
+
+class _Slots(tf.Module):
+    """What one variable needs, divided as the variable is, so that checkpoints fit any division."""
+
+    def __init__(self, variable: Any) -> None:
+        super().__init__(name="slots")
+        flat = parts(variable)
+        name = flat[0].name.split(":")[0].removesuffix("/part_0")
+        divided = hasattr(variable, "variables")
+
+        def together(made: list[Any], what: str) -> Any:
+            if not divided:
+                return made[0]
+            return tf.__internal__.distribute.ShardedVariable(made, name=f"{name}/{what}")
+
+        self.m = together([_beside(part, part.shape, f"{name}/m") for part in flat], "m")
+        self.v = together([_beside(part, part.shape, f"{name}/v") for part in flat], "v")
+        self.steps = together(
+            [_beside(part, part.shape[:1], f"{name}/steps") for part in flat], "n"
+        )
+
+    def of_parts(self) -> list[_PartSlots]:
+        made = (parts(self.m), parts(self.v), parts(self.steps))
+        return [_PartSlots(m, v, steps) for m, v, steps in zip(*made, strict=True)]
+
+
+def _beside(part: Any, shape: Any, name: str) -> Any:
+    """Zeros on the server that holds `part`."""
+    with tf.distribute.get_strategy().extended.colocate_vars_with(part):
+        return tf.Variable(
+            lambda: tf.zeros(shape), shape=shape, dtype=tf.float32, trainable=False, name=name
+        )
+
+
+def _plain(variable: Any) -> Any:
+    found = parts(variable)
+    if len(found) > 1:
+        raise ValueError(f"{variable.name} is divided: give the gradients of its parts (parts_of)")
+    return found[0]
+
+
+def _refuse_replicas() -> None:
+    if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+        raise NotImplementedError(
+            "LazyAdam does not sum gradients over replicas: use it with parameter servers or alone"
+        )

@@ -1,0 +1,149 @@
+"""The SDK's TensorFlow part against TensorFlow itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.framework, pytest.mark.slow]
+ON_SERVERS = Path(__file__).parent / "lazy_adam_on_servers.py"
+ROWS, WIDTH = 10_001, 8
+
+
+@pytest.fixture(scope="module")
+def tf() -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow
+
+    return tensorflow
+
+
+def initial(tf: Any) -> Any:
+    rows = tf.cast(tf.range(ROWS), tf.float32)
+    return tf.sin(rows[:, None] + tf.range(WIDTH, dtype=tf.float32))
+
+
+def dense_adam(tf: Any) -> Any:
+    """What the script on servers does, in one process with Keras' own Adam."""
+    table, kernel = tf.Variable(initial(tf)), tf.Variable(tf.ones((WIDTH, 1)))
+    optimizer = tf.keras.optimizers.Adam(0.01)
+    for number in range(5):
+        with tf.GradientTape() as tape:
+            rows = tf.nn.embedding_lookup(table, tf.range(ROWS))
+            loss = tf.reduce_mean((rows @ kernel * (1.0 + 0.1 * number) - 1.0) ** 2)
+        found = tape.gradient(loss, [table, kernel])
+        optimizer.apply_gradients(
+            zip([tf.convert_to_tensor(each) for each in found], [table, kernel], strict=True)
+        )
+    return table.numpy()
+
+
+def test_on_parameter_servers_it_is_adam_where_every_row_has_a_gradient(
+    tf: Any, tmp_path: Path
+) -> None:
+    import numpy as np
+
+    from mooring.tensorflow import LazyAdam
+
+    done = subprocess.run(
+        [sys.executable, str(ON_SERVERS), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "MOORING_MEMBER": "chief-0"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    [found] = [json.loads(line[7:]) for line in lines if line.startswith("RESULT ")]
+    told = [json.loads(line[12:]) for line in lines if line.startswith("::mooring:: ")]
+    variables = [each for document in told for each in document["variables"]]
+    assert {"name": "table", "shape": [5000, 8], "bytes": 160_000, "server": 1, "part": 1} in (
+        variables
+    )
+    # 320 KB are cut into a part for each of two servers; moments live beside their part.
+    assert [rows for rows, _ in found["parts"]] == [5001, 5000]
+    assert [device for _, device in found["parts"]] == found["slots"]
+    assert len(set(found["slots"])) == 2
+    assert found["restored"]
+    assert found["steps"] == [5.0, 5.0]
+    assert found["lookups"] == [["table", False]]
+    assert found["pulls"] == [["kernel", True]]
+    trained = np.load(tmp_path / "table.npy")
+    np.testing.assert_allclose(trained, dense_adam(tf), rtol=0, atol=2e-6)
+
+    # The checkpoint of two parts fits a table in one.
+    table = tf.Variable(tf.zeros((ROWS, WIDTH)))
+    optimizer = LazyAdam(0.01)
+    optimizer.build([table])
+    status = tf.train.Checkpoint(table=table, optimizer=optimizer).restore(found["path"])
+    status.assert_existing_objects_matched()
+    np.testing.assert_array_equal(table.numpy(), trained)
+    assert float(optimizer.slots[0].steps[ROWS - 1]) == 5.0
+    assert int(optimizer.iterations) == 5
+
+
+def test_rows_without_gradient_stay_and_new_ones_move_by_the_rate(tf: Any) -> None:
+    from mooring.tensorflow import LazyAdam
+
+    table = tf.Variable(tf.ones((4, 2)))
+    optimizer = LazyAdam(0.1)
+    for number in range(50):
+        # Row 3 comes for the first time in the last step; row 1 twice in each.
+        rows = [1, 1, 3] if number == 49 else [1, 1]
+        values = tf.ones((len(rows), 2)) * 0.5
+        optimizer.apply_gradients([(tf.IndexedSlices(values, tf.constant(rows), (4, 2)), table)])
+    assert table.numpy()[[0, 2]].tolist() == [[1, 1], [1, 1]]
+    assert optimizer.slots[0].steps.numpy().tolist() == [0, 50, 0, 1]
+    # One update after 49 steps: m = 0.1 g, v = 0.001 g², corrected to g and g²: exactly the rate.
+    assert table.numpy()[3] == pytest.approx([0.9, 0.9], abs=1e-5)
+    # A constant gradient moves a row by the rate in every step: 1 - 50 x 0.1.
+    assert table.numpy()[1] == pytest.approx([-4.0, -4.0], abs=1e-4)
+
+
+def test_it_refuses_what_would_train_wrongly(tf: Any) -> None:
+    from mooring.tensorflow import LazyAdam
+
+    one, two = tf.Variable(tf.ones((4, 2)), name="one"), tf.Variable(tf.ones((4, 2)), name="two")
+    optimizer = LazyAdam()
+    optimizer.build([one])
+    with pytest.raises(ValueError, match="not built for two"):
+        optimizer.apply_gradients([(tf.ones((4, 2)), two)])
+    optimizer.apply_gradients([(tf.ones((4, 2)), one)])
+    with pytest.raises(ValueError, match="sparse gradients in one place"):
+        optimizer.apply_gradients([(tf.IndexedSlices(tf.ones((1, 2)), [1], (4, 2)), one)])
+
+
+def test_a_keras_embedding_pulls_the_whole_table(
+    tf: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mooring.tensorflow import check_lookups
+
+    layer = tf.keras.layers.Embedding(50_000, 16, name="users")
+    layer.build((None, 1))
+    table = tf.Variable(tf.zeros((50_000, 16)), name="items")
+
+    @tf.function
+    def by_layer(ids: Any) -> Any:
+        return layer(ids)
+
+    @tf.function
+    def by_rows(ids: Any) -> Any:
+        return tf.nn.embedding_lookup(table, ids)
+
+    with pytest.raises(ValueError, match="not been traced"):
+        check_lookups(by_rows)
+    by_layer(tf.constant([[1], [2]]))
+    by_rows(tf.constant([[1], [2]]))
+    [rows] = check_lookups(by_rows)
+    assert (rows.variable, rows.whole) == ("items", False)
+    assert capsys.readouterr().err == ""
+    [pulled] = check_lookups(by_layer)
+    assert (pulled.whole, pulled.table_bytes) == (True, 3_200_000)
+    assert "pulls the whole table (3,200,000 bytes)" in capsys.readouterr().err
