@@ -361,9 +361,35 @@ def test_samples_count_what_the_subtree_used(launchers: Launchers) -> None:
     assert max(sample["rss_bytes"] for sample in samples) > 1 << 20
     busy = next(sample for sample in samples if sample["threads"] >= 5)
     assert sum(busy["last_cpus"].values()) >= 5
-    for key in ("cpu_s", "ctx_vol", "ctx_invol", "tx_bytes", "rx_bytes", "launcher_cpu_s"):
+    assert last["shm_bytes"] >= last["shm_used_bytes"] >= 0
+    for key in ("cpu_s", "wait_s", "ctx_vol", "ctx_invol", "tx_bytes", "rx_bytes"):
         values = [sample[key] for sample in samples]
         assert values == sorted(values), key
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU affinity here")
+def test_samples_tell_who_waits_for_a_cpu_and_which_it_may_use(launchers: Launchers) -> None:
+    """Three threads' worth of work on one CPU: each waits while the others run."""
+    program = (
+        "import os, time\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "children = []\n"
+        "for _ in range(3):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        while time.process_time() < 0.5: pass\n"
+        "        time.sleep(60)\n"
+        "    children.append(pid)\n"
+        "time.sleep(60)\n"
+    )
+    started = launchers.start([sys.executable, "-c", program])
+    until(lambda: any(s["cpu_s"] >= 1.5 for s in started.records("sample")), "work done", 60)
+    sample = started.records("sample")[-1]
+    started.process.terminate()
+    started.end()
+    assert sample["cpus"] == [min(os.sched_getaffinity(0))]
+    # 0.5 s each: while one uses its half second, two wait, so at least 0.5 s in all.
+    assert sample["wait_s"] >= 0.5
 
 
 def test_bytes_are_counted_by_peer(launchers: Launchers) -> None:

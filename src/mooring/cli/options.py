@@ -38,7 +38,7 @@ def where(command: Command) -> Command:
     return nodes(nic(command))
 
 
-def _complete_run(
+def complete_run(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     from mooring.record import list_runs
@@ -47,7 +47,7 @@ def _complete_run(
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-run_name = click.argument("run", metavar="RUN", shell_complete=_complete_run)
+run_name = click.argument("run", metavar="RUN", shell_complete=complete_run)
 
 
 def output(*formats: str) -> Callable[[Command], Command]:

@@ -58,17 +58,20 @@ def find(proc: str = "/proc") -> dict[str, Group]:
 
 def quota_millis(group: Group) -> int | None:
     """The tightest CPU quota in thousandths of a CPU, or None."""
-    found = []
-    for path in group.chain:
-        if group.version == 2:
-            fields = _read(path + "/cpu.max").split()
-            quota, period = (fields[0], fields[1]) if len(fields) == 2 else ("max", "")
-        else:
-            quota = _read(path + "/cpu.cfs_quota_us").strip()
-            period = _read(path + "/cpu.cfs_period_us").strip()
-        if quota.isdigit() and period.isdigit() and int(period) > 0:
-            found.append(max(1, int(quota) * 1000 // int(period)))
+    found = [quota for path in group.chain if (quota := _quota(group.version, path))]
     return min(found) if found else None
+
+
+def _quota(version: int, path: str) -> int | None:
+    if version == 2:
+        fields = _read(path + "/cpu.max").split()
+        quota, period = (fields[0], fields[1]) if len(fields) == 2 else ("max", "")
+    else:
+        quota = _read(path + "/cpu.cfs_quota_us").strip()
+        period = _read(path + "/cpu.cfs_period_us").strip()
+    if quota.isdigit() and period.isdigit() and int(period) > 0:
+        return max(1, int(quota) * 1000 // int(period))
+    return None
 
 
 def cpuset(group: Group) -> list[int] | None:
@@ -92,21 +95,41 @@ def memory_limit(group: Group) -> int | None:
     return min(found) if found else None
 
 
+def memory_used(group: Group) -> int | None:
+    """What the nearest group with a limit holds in memory, without what it could drop at once."""
+    name = "/memory.max" if group.version == 2 else "/memory.limit_in_bytes"
+    usage = "/memory.current" if group.version == 2 else "/memory.usage_in_bytes"
+    for path in group.chain:
+        limit = _read(path + name).strip()
+        if limit.isdigit() and int(limit) < _UNLIMITED_BYTES:
+            used = _read(path + usage).strip()
+            cache = _field(path + "/memory.stat", "inactive_file")
+            total_cache = _field(path + "/memory.stat", "total_inactive_file")
+            droppable = total_cache if total_cache is not None else cache or 0
+            return max(0, int(used) - droppable) if used.isdigit() else None
+    return None
+
+
 def oom_kills(group: Group) -> int:
     """How many processes of the group were killed for going over its memory limit."""
     name = "/memory.events" if group.version == 2 else "/memory.oom_control"
     return _field(group.path + name, "oom_kill") or 0
 
 
-def throttling(group: Group) -> tuple[float, int] | None:
-    """(seconds, periods) for which a quota held the group back; None where nothing counts."""
-    path = group.path + "/cpu.stat"
+def throttling(group: Group) -> tuple[float, int, int] | None:
+    """(seconds held back, periods held back, periods) of the nearest group that has a quota.
+
+    None where nothing counts. The seconds are summed over the CPUs that the group was on.
+    """
+    holds = next((path for path in group.chain if _quota(group.version, path)), group.path)
+    path = holds + "/cpu.stat"
     periods = _field(path, "nr_throttled")
     if periods is None:
         return None
+    of_all = _field(path, "nr_periods") or 0
     if group.version == 2:
-        return (_field(path, "throttled_usec") or 0) / 1e6, periods
-    return (_field(path, "throttled_time") or 0) / 1e9, periods
+        return (_field(path, "throttled_usec") or 0) / 1e6, periods, of_all
+    return (_field(path, "throttled_time") or 0) / 1e9, periods, of_all
 
 
 def parse_list(text: str) -> list[int]:

@@ -1,4 +1,6 @@
-"""The launcher's commands: `run CONTRACT`, `pod` in a container, `rsh HOST COMMAND...` for ssh."""
+"""The launcher's commands: `run CONTRACT`, `pod` in a container, `rsh HOST COMMAND...` for ssh,
+`look` to say what this place allows.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from .journal import Journal
 
-USAGE = "usage: launcher run CONTRACT.json | launcher pod | launcher rsh HOST COMMAND..."
+USAGE = "usage: launcher run CONTRACT.json | pod | rsh HOST COMMAND... | look"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,6 +28,10 @@ def main(argv: list[str] | None = None) -> int:
         from . import rsh
 
         return rsh.main(words[1], words[2:])
+    if words == ["look"]:
+        from . import look
+
+        return look.main()
     _say(USAGE)
     return LAUNCHER_FAILED
 

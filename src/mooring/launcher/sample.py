@@ -1,4 +1,5 @@
-"""One measurement of the whole subtree: CPU time, context switches, memory, threads, placement.
+"""One measurement of the whole subtree: CPU time, waits for a CPU, context switches, memory,
+threads, placement.
 
 Totals never go back although processes and threads end. CPU time that a reaped process used is
 found again in its parent's counters, and at the top in the launcher's own. Context switches are
@@ -52,7 +53,12 @@ class Sampler:
         began = time.process_time()
         sample = self._subtree() if procfs.SUPPORTED else self._reaped()
         throttled = cgroups.throttling(self._cpu_group) if self._cpu_group is not None else None
-        sample["throttled_s"], sample["nr_throttled"] = throttled or (0.0, 0)
+        sample["throttled_s"], sample["nr_throttled"], sample["nr_periods"] = throttled or (
+            0.0,
+            0,
+            0,
+        )
+        sample["shm_used_bytes"], sample["shm_bytes"] = shared_memory()
         sample["launcher_cpu_s"] = round(time.process_time(), 6)
         sample["interval_s"] = round(self.interval_s, 3)
         cost_s = time.process_time() - began
@@ -92,7 +98,9 @@ class Sampler:
             "rss_bytes": pages * _PAGE_BYTES,
             "threads": threads,
             "processes": len(pids),
+            "wait_s": round(self._threads.waited_s(), 4),
             "last_cpus": self._threads.last_cpus(),
+            "cpus": allowed_cpus(pids),
         }
         if self._traffic is not None:
             sample.update(self._traffic.measure(pids))
@@ -119,8 +127,30 @@ class Sampler:
             "rss_bytes": 0,
             "threads": 0,
             "processes": 0,
+            "wait_s": 0.0,
             "last_cpus": {},
+            "cpus": [],
             "rx_bytes": 0,
             "tx_bytes": 0,
             "peers": {},
         }
+
+
+def allowed_cpus(pids: list[int]) -> list[int]:
+    """The CPUs that any of these processes may run on: a program can narrow what it was given."""
+    allowed: set[int] = set()
+    for pid in pids:
+        try:
+            allowed |= os.sched_getaffinity(pid)
+        except (OSError, AttributeError):
+            continue
+    return sorted(allowed)
+
+
+def shared_memory(path: str = "/dev/shm") -> tuple[int, int]:
+    """(used, size) in bytes of what processes of one machine or container share memory through."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return 0, 0
+    return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_blocks * found.f_frsize

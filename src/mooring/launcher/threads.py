@@ -1,4 +1,5 @@
-"""What each thread of a process tells: its last CPU, its context switches, what it forked.
+"""What each thread of a process tells: its last CPU, its context switches, how long it waited
+for a CPU, what it forked.
 
 Most threads of a training process sleep in pools most of the time. One short file tells how often
 a thread has been put on a CPU; if that did not change, nothing else about it did, and its longer
@@ -18,13 +19,14 @@ _LAST_CPU = 36
 class Thread:
     """One thread as it was when it last ran."""
 
-    __slots__ = ("children", "cpu", "involuntary", "runs", "voluntary")
+    __slots__ = ("children", "cpu", "involuntary", "runs", "voluntary", "waited_ns")
 
     def __init__(self, runs: bytes) -> None:
         self.runs = runs
         self.cpu = ""
         self.voluntary = 0
         self.involuntary = 0
+        self.waited_ns = 0
         self.children: list[int] = []
 
 
@@ -35,6 +37,7 @@ class Threads:
         self._known: dict[int, Thread] = {}
         self._members: dict[int, set[int]] = {}
         self._gone = [0, 0]
+        self._gone_waited_ns = 0
         self._seen: dict[int, Thread] = {}
 
     def begin(self) -> None:
@@ -62,12 +65,18 @@ class Threads:
             if now is None or now.voluntary < thread.voluntary:
                 self._gone[0] += thread.voluntary
                 self._gone[1] += thread.involuntary
+                self._gone_waited_ns += thread.waited_ns
         self._known = self._seen
         seen = self._known.values()
         return (
             self._gone[0] + sum(thread.voluntary for thread in seen),
             self._gone[1] + sum(thread.involuntary for thread in seen),
         )
+
+    def waited_s(self) -> float:
+        """Seconds that threads were ready to run while no CPU took them, summed over threads."""
+        waited_ns = sum(thread.waited_ns for thread in self._known.values())
+        return (self._gone_waited_ns + waited_ns) / 1e9
 
     def last_cpus(self) -> dict[str, int]:
         """CPU -> how many threads ran there last."""
@@ -82,9 +91,10 @@ class Threads:
 
     def _read(self, pid: int, tid: int, afresh: bool) -> Thread | None:
         folder = "/proc/%d/task/%d" % (pid, tid)
-        # Third field: how often it was given a CPU. Read first, so that what changes while the
-        # rest is read is read again the next time.
-        runs = procfs.read(folder + "/schedstat").rpartition(b" ")[2]
+        # Nanoseconds on a CPU, nanoseconds ready and waiting for one, times put on one
+        # (sched-stats.rst of the kernel). Read first, so that what changes while the rest is read
+        # is read again the next time.
+        times, _, runs = procfs.read(folder + "/schedstat").rpartition(b" ")
         known = self._known.get(tid)
         if known is not None and runs and known.runs == runs:
             # A thread that never leaves its CPU can still fork; the main thread does it most.
@@ -95,6 +105,7 @@ class Threads:
         if len(fields) <= _LAST_CPU:
             return None
         thread = Thread(runs)
+        thread.waited_ns = int(times.rpartition(b" ")[2] or 0)
         thread.cpu = fields[_LAST_CPU].decode("ascii")
         thread.children = _children(folder)
         status = procfs.read(folder + "/status")

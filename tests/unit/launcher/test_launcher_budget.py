@@ -126,8 +126,15 @@ def test_counters(machine: Machine) -> None:
     mount = machine.v2("/m")
     group(mount / "m", cpu__stat=stat, memory__events="low 0\noom 2\noom_kill 1")
     groups = machine.find()
-    assert cgroups.throttling(groups["cpu"]) == (1.5, 3)
+    assert cgroups.throttling(groups["cpu"]) == (1.5, 3, 7)
     assert cgroups.oom_kills(groups["memory"]) == 1
+
+
+def test_throttling_is_counted_where_the_quota_is(machine: Machine) -> None:
+    mount = machine.v2("/pod/main")
+    group(mount / "pod", cpu__max="50000 100000", cpu__stat="nr_periods 9\nnr_throttled 4")
+    group(mount / "pod" / "main", cpu__max="max 100000", cpu__stat="nr_periods 0\nnr_throttled 0")
+    assert cgroups.throttling(machine.find()["cpu"]) == (0.0, 4, 9)
 
 
 def test_counters_of_v1(machine: Machine) -> None:
@@ -136,7 +143,7 @@ def test_counters_of_v1(machine: Machine) -> None:
     memory = machine.v1("memory", "/")
     group(memory, memory__oom_control="oom_kill_disable 0\nunder_oom 0\noom_kill 4")
     groups = machine.find()
-    assert cgroups.throttling(groups["cpu"]) == (2.5, 3)
+    assert cgroups.throttling(groups["cpu"]) == (2.5, 3, 7)
     assert cgroups.oom_kills(groups["memory"]) == 4
 
 

@@ -1,0 +1,16 @@
+"""Facts to findings with every check that is registered. Pure."""
+
+from __future__ import annotations
+
+from mooring.doctor import findings  # noqa: F401  registers the checks
+from mooring.doctor.facts import NodeFacts, RunFacts
+from mooring.doctor.finding import Diagnosis
+from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS, diagnose
+
+
+def diagnose_run(facts: RunFacts) -> Diagnosis:
+    return diagnose(facts, RUN_CHECKS.values(), facts.run)
+
+
+def diagnose_node(facts: NodeFacts) -> Diagnosis:
+    return diagnose(facts, NODE_CHECKS.values(), facts.name)

@@ -1,0 +1,158 @@
+"""What the doctor knows: figures of a run's members and nodes, or of one machine. Values only.
+
+Rates are taken over the window in which the job trained: from the first step that any member
+reported to the last, or from the start of a member's processes where nobody reports steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from mooring.spec import TrainingJob
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a member used within the window: differences of the launcher's running totals."""
+
+    span_s: float
+    samples: int
+    cpu_s: float = 0.0
+    wait_s: float | None = None
+    """Ready to run without a CPU, summed over threads; None where the launcher did not count it."""
+    switches: int = 0
+    throttled_s: float = 0.0
+    throttled_periods: int = 0
+    periods: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+    @property
+    def cpus(self) -> float:
+        """CPUs in use, on average."""
+        return self.cpu_s / self.span_s
+
+    @property
+    def runnable(self) -> float | None:
+        """Threads that ran or wanted to, on average."""
+        return None if self.wait_s is None else (self.cpu_s + self.wait_s) / self.span_s
+
+    @property
+    def moved_bytes(self) -> int:
+        return self.received_bytes + self.sent_bytes
+
+
+@dataclass(frozen=True)
+class MemberFacts:
+    """One member: what it was given, what it was told, what it did."""
+
+    name: str
+    role: str
+    node: str = ""
+    held_cpus: frozenset[int] = frozenset()
+    exclusive: bool = False
+    asked_millis: int = 0
+    memory_limit_bytes: int | None = None
+    memory_enforced: bool = False
+    budget_millis: int | None = None
+    quota_millis: int | None = None
+    threads_told: int | None = None
+    threads_kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Thread counts that the user had set, so that the budget did not."""
+    processes: int = 1
+    allowed_cpus: frozenset[int] = frozenset()
+    """CPUs that its processes may really run on."""
+    seen_cpus: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    threads: int = 0
+    peak_memory_bytes: int = 0
+    shm_used_bytes: int = 0
+    shm_bytes: int = 0
+    use: Use | None = None
+    """None: too few samples."""
+    steps: int = 0
+    examples_per_s: float | None = None
+    pinned: bool = True
+    pinning_note: str = ""
+    out_of_memory: bool = False
+
+    @property
+    def usable_cpus(self) -> float:
+        """CPUs that it could use at most: its set, or the quota where that is less."""
+        count = float(len(self.allowed_cpus or self.held_cpus) or 1)
+        return count if self.quota_millis is None else min(count, self.quota_millis / 1000)
+
+
+@dataclass(frozen=True)
+class NicFacts:
+    """A node's network card within the window; the shares are of its limit, None without one."""
+
+    node: str
+    limit_mbps: int | None
+    received_mbps: float
+    sent_mbps: float
+
+    @property
+    def busy(self) -> float | None:
+        """Of the fuller direction: the parts of a full-duplex card fill up apart."""
+        if not self.limit_mbps:
+            return None
+        return max(self.received_mbps, self.sent_mbps) / self.limit_mbps
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run as far as it has come. `source` is where the figures were read."""
+
+    run: str
+    job: TrainingJob
+    server_roles: tuple[str, ...]
+    members: tuple[MemberFacts, ...]
+    nics: tuple[NicFacts, ...] = ()
+    node_cpus: Mapping[str, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
+    """Node -> the CPUs that members on it hold between them."""
+    examples_per_s: float | None = None
+    source: str = ""
+
+    @property
+    def servers(self) -> tuple[MemberFacts, ...]:
+        return tuple(one for one in self.members if one.role in self.server_roles)
+
+    @property
+    def workers(self) -> tuple[MemberFacts, ...]:
+        """Members that train: neither servers nor those that only lead or watch."""
+        aside = {*self.server_roles, "chief", "evaluator", "launcher"}
+        return tuple(one for one in self.members if one.role not in aside)
+
+
+@dataclass(frozen=True)
+class CpuClock:
+    """One CPU's clock now and at most, and who chooses it."""
+
+    cpu: int
+    governor: str
+    now_mhz: float | None = None
+    most_mhz: float | None = None
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """This machine, or the container that the doctor runs in."""
+
+    name: str
+    online_cpus: int
+    allowed_cpus: frozenset[int]
+    cpuset_cpus: int | None = None
+    quota_millis: int | None = None
+    throttled_periods: int = 0
+    periods: int = 0
+    in_container: bool = False
+    thread_env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    memory_limit_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    shm_bytes: int | None = None
+    shm_used_bytes: int = 0
+    clocks: tuple[CpuClock, ...] = ()
+    gpus: int = 0
+    nvml_error: str = ""

@@ -1,0 +1,7 @@
+"""Every check, registered by being imported; the order is that of the pages and of ties."""
+
+from mooring.doctor.findings import (  # noqa: F401
+    cpu_threads,
+    cpu_throttled,
+    ps_hot,
+)

@@ -1,0 +1,107 @@
+"""More threads than CPUs: a library counted the host's CPUs, or a number was set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.doctor.facts import MemberFacts, RunFacts, Use
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.measured import READY, SAMPLES, by_role, names, used
+from mooring.doctor.registry import Page, run_check
+from mooring.spec.edit import Change
+
+#: Thread counts above twice the CPUs that a member may use can only make threads wait for each
+#: other; up to that, a pool may hide blocking calls.
+_TOO_MANY_TOLD = 2.0
+#: Ready threads for each CPU. Healthy members were seen at 0.5 to 1.1, also on a machine with ten
+#: times more work than CPUs: a member's own threads are counted, not the machine's.
+_CROWD = 3.0
+#: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
+_GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
+_PAGE = Page(
+    why="Numeric libraries divide each operation among their threads and wait for all of them. "
+    "With more threads than CPUs some wait for a CPU while the others wait for them.",
+    measured="The thread count that each process was told (`ready` record: the job's `threads`, "
+    "or a variable such as OMP_NUM_THREADS that was already set), against the CPUs that it may "
+    "use; and threads that ran or were ready to run, on average (CPU time and waiting time of "
+    "/proc/PID/task/*/schedstat), with context switches. A count of more than twice the CPUs is "
+    "reported, or three ready threads for each CPU.",
+    fix="`threads: auto`, and no OMP_NUM_THREADS or the like in `env`: the launcher sets them "
+    "from the member's CPUs. A program that sets its own number must take it from the "
+    "environment.",
+    not_when="The threads mostly wait for disks or the network: then more than CPUs are right.",
+)
+_SNIPPET = """import os
+import torch
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+torch.set_num_interop_threads(1)
+"""
+
+
+@run_check("cpu-threads", "More threads than CPUs", _PAGE)
+def threads(facts: RunFacts) -> Iterator[Found]:
+    crowded = [(member, use) for member, use in used(facts.members) if _told_too_many(member)]
+    told = {member.name for member, _ in crowded}
+    crowded += [
+        (member, use)
+        for member, use in used(facts.members)
+        if member.name not in told and _crowds(member, use)
+    ]
+    uses = {member.name: use for member, use in crowded}
+    for role, members in by_role(member for member, _ in crowded):
+        worst = max(members, key=lambda one: uses[one.name].runnable or 0.0)
+        use = uses[worst.name]
+        cpus = worst.usable_cpus
+        evidence = [
+            Figure("threads told", _told(worst), "", READY, names(members)),
+            Figure("CPUs that it may use", cpus, "", READY, (worst.name,)),
+            Figure("threads", worst.threads, "", SAMPLES, (worst.name,)),
+            Figure("context switches", use.switches / use.span_s, "/s", SAMPLES, (worst.name,)),
+        ]
+        if use.runnable is not None:
+            evidence.append(Figure("ready threads", use.runnable, "", SAMPLES, (worst.name,)))
+        changes = _changes(facts, role, members)
+        certain = any(member.name in told for member in members)
+        yield Found(
+            says=f"{role}: {_told(worst) if certain else worst.threads} threads on {cpus:g} CPUs",
+            evidence=tuple(evidence),
+            remedy=Remedy(
+                "let the launcher set thread counts from the member's CPUs",
+                changes,
+                "" if changes else _SNIPPET,
+                "" if changes else "where the program sets its threads, or the shell's environment",
+            ),
+            confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
+            weight=max(0.4, 1 - 2 * cpus / max(use.runnable or 0.0, 0.1)),
+            members=names(members),
+            gain=_GAIN,
+        )
+
+
+def _told(member: MemberFacts) -> int:
+    """Threads of one of its processes, as it was told."""
+    kept = [int(text) for text in member.threads_kept.values() if text.isdigit()]
+    return max([member.threads_told or 1, *kept])
+
+
+def _told_too_many(member: MemberFacts) -> bool:
+    # TensorFlow's servers need three inter-op threads whatever the budget is: 4 are never too many.
+    return _told(member) > max(4.0, _TOO_MANY_TOLD * member.usable_cpus)
+
+
+def _crowds(member: MemberFacts, use: Use) -> bool:
+    return use.runnable is not None and use.runnable > _CROWD * max(1.0, member.usable_cpus)
+
+
+def _changes(facts: RunFacts, role: str, members: list[MemberFacts]) -> tuple[Change, ...]:
+    spec = facts.job.spec
+    kept = sorted({name for member in members for name in member.threads_kept})
+    changes = []
+    if spec.threads != "auto":
+        changes.append(Change(("spec", "threads"), "auto"))
+    changes += [Change(("spec", "env", name), remove=True) for name in kept if name in spec.env]
+    own = spec.roles[role].env if role in spec.roles else {}
+    changes += [
+        Change(("spec", "roles", role, "env", name), remove=True) for name in kept if name in own
+    ]
+    return tuple(changes)

@@ -1,0 +1,18 @@
+"""A diagnosis as one HTML file: no script, nothing fetched."""
+
+from __future__ import annotations
+
+import jinja2
+
+from mooring.doctor.finding import Diagnosis
+
+
+def render_html(diagnosis: Diagnosis, patches: dict[str, str]) -> str:
+    """`patches`: finding id -> its remedy as a diff of the job file."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("mooring.doctor", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("doctor.html.j2").render(diagnosis=diagnosis, patches=patches)

@@ -1,0 +1,217 @@
+"""A run's directory to facts: the job, the plan, the launchers' samples, the nodes' counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import median
+
+from mooring.doctor.facts import MemberFacts, NicFacts, RunFacts, Use
+from mooring.frameworks import expand
+from mooring.model.errors import BadInput
+from mooring.model.member import Gang, MemberId
+from mooring.record import RunRecord, read_lines
+from mooring.record.journal import JsonValue, Line
+from mooring.record.plan_file import Holding, read_holdings
+from mooring.spec import load_job
+
+#: Fewer samples than this say nothing about a rate.
+LEAST_SAMPLES = 3
+_NO_WINDOW = (float("-inf"), float("inf"))
+Window = tuple[float, float]
+
+
+def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
+    """All of a run, or only its last seconds. Raises BadInput if it has no job or plan yet."""
+    job = load_job(run.job_file)
+    gang = expand(job, run.info.source or "job")
+    holdings = {one.member: one for one in read_holdings(run.plan_file)}
+    lines = {one.name: list(read_lines(run.sample_file(one.name))) for one in holdings}
+    if not holdings:
+        raise BadInput.at("moor doctor", run.info.id, "no plan", "a run that was started")
+    window = _window(lines.values(), last_s)
+    members = tuple(
+        _member(name, holding, gang, lines[name.name], window) for name, holding in holdings.items()
+    )
+    rates = [one.examples_per_s for one in members if one.examples_per_s is not None]
+    cpus: dict[str, frozenset[int]] = {}
+    for holding in holdings.values():
+        cpus[holding.slot.node] = cpus.get(holding.slot.node, frozenset()) | set(holding.slot.cpus)
+    return RunFacts(
+        run=run.info.id,
+        job=job,
+        server_roles=gang.server_roles,
+        members=members,
+        nics=tuple(_nics(run.events_file, window)),
+        node_cpus=cpus,
+        examples_per_s=sum(rates) if rates else None,
+        source=str(run.root),
+    )
+
+
+def _window(members: Iterable[list[Line]], last_s: float | None) -> Window:
+    """The time in which the job trained, as its steps tell; its last seconds, if asked for."""
+    steps, ends = [], []
+    for lines in members:
+        times = [(line.get("kind"), _number(line, "t")) for line in lines]
+        steps += [at_s for kind, at_s in times if kind == "step"]
+        ends += [at_s for kind, at_s in times if kind == "sample"]
+    low, high = _NO_WINDOW
+    # One report, or reports of one instant, span no time.
+    if steps and max(steps) - min(steps) >= LEAST_SAMPLES - 1:
+        low, high = min(steps), max(steps)
+    if last_s is not None and ends:
+        low, high = max(low, max(ends) - last_s), max(ends)
+    return low, high
+
+
+def _member(
+    member: MemberId, holding: Holding, gang: Gang, lines: list[Line], window: Window
+) -> MemberFacts:
+    ready: Line = next((line for line in reversed(lines) if line.get("kind") == "ready"), {})
+    budget = _mapping(ready, "budget")
+    sources = _mapping(budget, "sources")
+    samples = _last_attempt([line for line in lines if line.get("kind") == "sample"])
+    inside = [line for line in samples if window[0] <= _number(line, "t") <= window[1]]
+    if len(inside) < LEAST_SAMPLES:
+        # A member that had ended, or a window shorter than its samples: all that there is.
+        inside = samples
+    known = inside or [{}]
+    wanted = next(one for one in gang.members if one.id == member)
+    notes = ready.get("notes")
+    seen: dict[int, int] = {}
+    for sample in inside:
+        for cpu, threads in _mapping(sample, "last_cpus").items():
+            if cpu.isdigit() and isinstance(threads, int):
+                seen[int(cpu)] = seen.get(int(cpu), 0) + threads
+    exit_line: Line = next((line for line in reversed(lines) if line.get("kind") == "exit"), {})
+    return MemberFacts(
+        name=member.name,
+        role=member.role,
+        node=holding.slot.node,
+        held_cpus=frozenset(holding.slot.cpus),
+        exclusive=holding.slot.exclusive,
+        asked_millis=holding.resources.cpu_millis,
+        memory_limit_bytes=_whole(budget, "memory_bytes"),
+        memory_enforced="memory_limit_bytes" in sources,
+        budget_millis=_whole(budget, "cpu_millis"),
+        quota_millis=_whole(sources, "quota_millis"),
+        threads_told=_whole(budget, "threads"),
+        threads_kept={name: str(text) for name, text in _mapping(sources, "kept").items()},
+        processes=wanted.processes,
+        allowed_cpus=frozenset(_numbers(known[-1], "cpus")) or frozenset(_numbers(budget, "cpus")),
+        seen_cpus=seen,
+        threads=round(median([_number(sample, "threads") for sample in known])),
+        peak_memory_bytes=max(int(_number(sample, "rss_bytes")) for sample in (samples or [{}])),
+        shm_used_bytes=max(int(_number(sample, "shm_used_bytes")) for sample in (samples or [{}])),
+        shm_bytes=int(_number(known[-1], "shm_bytes")),
+        use=_use(inside),
+        steps=sum(int(_number(line, "n")) or 1 for line in lines if line.get("kind") == "step"),
+        examples_per_s=_examples_per_s(lines, window),
+        pinned=ready.get("pinned") is not False,
+        pinning_note=next(
+            (str(note) for note in notes if "pinned" in str(note) or "asked for CPUs" in str(note)),
+            "",
+        )
+        if isinstance(notes, list)
+        else "",
+        out_of_memory="over its memory limit" in str(exit_line.get("reason", "")),
+    )
+
+
+def _last_attempt(samples: list[Line]) -> list[Line]:
+    """A restart counts from zero: totals of two attempts cannot be compared."""
+    if not samples:
+        return samples
+    attempt = (samples[-1].get("epoch"), samples[-1].get("attempt"))
+    return [line for line in samples if (line.get("epoch"), line.get("attempt")) == attempt]
+
+
+def _use(samples: list[Line]) -> Use | None:
+    if len(samples) < LEAST_SAMPLES:
+        return None
+    first, last = samples[0], samples[-1]
+    span_s = _number(last, "t") - _number(first, "t")
+    if span_s <= 0:
+        return None
+
+    def grown(name: str) -> float:
+        return max(0.0, _number(last, name) - _number(first, name))
+
+    return Use(
+        span_s=span_s,
+        samples=len(samples),
+        cpu_s=grown("cpu_s"),
+        wait_s=grown("wait_s") if "wait_s" in last else None,
+        switches=int(grown("ctx_vol") + grown("ctx_invol")),
+        throttled_s=grown("throttled_s"),
+        throttled_periods=int(grown("nr_throttled")),
+        periods=int(grown("nr_periods")),
+        received_bytes=int(grown("rx_bytes")),
+        sent_bytes=int(grown("tx_bytes")),
+    )
+
+
+def _examples_per_s(lines: list[Line], window: Window) -> float | None:
+    steps = [
+        (_number(line, "t"), _number(line, "examples"))
+        for line in lines
+        if line.get("kind") == "step" and window[0] <= _number(line, "t") <= window[1]
+    ]
+    if len(steps) < 2 or steps[-1][0] <= steps[0][0]:
+        return None
+    done = sum(examples for _, examples in steps[1:])
+    return done / (steps[-1][0] - steps[0][0]) if done else None
+
+
+def _nics(events: Path, window: Window) -> Iterable[NicFacts]:
+    """Rates of each node's card within the window, from the counters that the run noted."""
+    limits: Mapping[str, JsonValue] = {}
+    seen: dict[str, list[tuple[float, float, float]]] = {}
+    for line in read_lines(events):
+        if line.get("kind") == "body":
+            limits = _mapping(line, "nodes")
+        elif line.get("kind") == "nodes":
+            for name, pair in _mapping(line, "bytes").items():
+                if isinstance(pair, list) and len(pair) == 2:
+                    counts = [float(one) for one in pair if isinstance(one, int | float)]
+                    seen.setdefault(name, []).append((_number(line, "t"), counts[0], counts[1]))
+    for name, points in sorted(seen.items()):
+        inside = [point for point in points if window[0] <= point[0] <= window[1]]
+        inside = inside if len(inside) >= LEAST_SAMPLES else points
+        span_s = inside[-1][0] - inside[0][0]
+        if span_s <= 0:
+            continue
+        limit = limits.get(name)
+        rates = [(inside[-1][way] - inside[0][way]) * 8 / 1e6 / span_s for way in (1, 2)]
+        yield NicFacts(name, limit if isinstance(limit, int) else None, rates[0], rates[1])
+
+
+def read_job_text(run: RunRecord) -> tuple[str, Path]:
+    """The file that the run was started from, or the job as the run kept it."""
+    source = Path(run.info.source)
+    path = source if run.info.source and source.is_file() else run.job_file
+    return path.read_text(encoding="utf-8"), path
+
+
+def _number(line: Mapping[str, JsonValue], name: str) -> float:
+    value = line.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _whole(line: Mapping[str, JsonValue], name: str) -> int | None:
+    value = line.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _mapping(line: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
+    value = line.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(line: Mapping[str, JsonValue], name: str) -> list[int]:
+    value = line.get(name)
+    return [one for one in value if isinstance(one, int)] if isinstance(value, list) else []
+
+
+__all__ = ["LEAST_SAMPLES", "read_job_text", "read_run"]

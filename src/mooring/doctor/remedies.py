@@ -1,0 +1,61 @@
+"""Remedies as edits of a job file: one finding's diff, or all of them at once.
+
+A remedy that would leave a job that nobody could run is not offered: the edited text is checked as
+`moor validate` checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mooring import frameworks
+from mooring.doctor.finding import Diagnosis, Finding
+from mooring.model.errors import BadInput
+from mooring.spec import parse_job
+from mooring.spec.edit import difference, edit
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A job file with remedies in it: which findings they are of, and what could not be done."""
+
+    text: str
+    applied: tuple[Finding, ...]
+    refused: tuple[tuple[Finding, str], ...] = ()
+
+
+def fix(text: str, findings: Iterable[Finding], source: str) -> Fixed:
+    """The text with every remedy that it can carry, worst finding first.
+
+    Of two remedies for the same field the first wins: the second was computed without it.
+    """
+    applied: list[Finding] = []
+    refused: list[tuple[Finding, str]] = []
+    taken: set[tuple[str | int, ...]] = set()
+    for finding in findings:
+        changes = [one for one in finding.found.remedy.changes if one.path not in taken]
+        if not changes:
+            continue
+        try:
+            changed = edit(text, changes, source)
+            frameworks.expand(parse_job(changed, source), source)
+        except BadInput as error:
+            refused.append((finding, str(error.problems[0])))
+            continue
+        if changed != text:
+            text = changed
+            applied.append(finding)
+            taken |= {one.path for one in changes}
+    return Fixed(text, tuple(applied), tuple(refused))
+
+
+def patches(diagnosis: Diagnosis, text: str, source: str) -> dict[str, str]:
+    """Finding id -> what its remedy alone would change in the job file."""
+    found: dict[str, str] = {}
+    for finding in diagnosis.findings:
+        fixed = fix(text, [finding], source)
+        patch = difference(text, fixed.text, source)
+        if patch:
+            found[finding.id] = found.get(finding.id, "") + patch
+    return found
