@@ -19,6 +19,8 @@ from mooring.brain.presets import recipe_for
 from mooring.brain.profile import ALWAYS, EVENNESS, VOLUMES
 from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
+from mooring.doctor import findings  # noqa: F401  registers the checks
+from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS, Page
 from mooring.importers import import_manifests
 from mooring.importers.tracked import Entry, Outcome
 from mooring.install.chart import chart
@@ -266,6 +268,38 @@ def permissions() -> str:
     )
 
 
+def finding_pages() -> dict[str, str]:
+    """One page a check of the doctor, and a list of them."""
+    groups = (
+        ("Of a run", "`moor doctor RUN`", RUN_CHECKS.values()),
+        ("Of a machine or container", "`moor doctor --node`", NODE_CHECKS.values()),
+    )
+    index = "# Findings\n\nWhat [the doctor](../doctor.md) can find, from its own registry.\n"
+    pages = {}
+    for title, command, checks in groups:
+        rows = [f"\n## {title}\n\n{command}\n\n| id | title |\n|---|---|\n"]
+        for check in checks:
+            pages[f"findings/{check.id}.md"] = _NOTE + _finding_page(
+                check.id, check.title, command, check.page
+            )
+            rows.append(f"| [{check.id}]({check.id}.md) | {check.title} |\n")
+        index += "".join(rows)
+    return {"findings/README.md": _NOTE + index, **pages}
+
+
+def _finding_page(id: str, title: str, command: str, page: Page) -> str:
+    parts = [
+        f"# {title}\n",
+        f"`{id}`, by {command}\n",
+        f"## Why it matters\n\n{page.why}\n",
+        f"## How it is measured\n\n{page.measured}\n",
+        f"## What to do\n\n{page.fix}\n",
+    ]
+    if page.not_when:
+        parts.append(f"## When not\n\n{page.not_when}\n")
+    return "\n".join(parts)
+
+
 def _block(text: str) -> str:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```\n"
@@ -281,6 +315,7 @@ def pages() -> dict[str, str]:
         "cli.md": _NOTE + command_reference(),
         "permissions.md": _NOTE + permissions(),
         **{f"../charts/mooring/{path}": text for path, text in chart().items()},
+        **finding_pages(),
         "import-reference.md": _NOTE + import_reference(),
     }
 

@@ -19,8 +19,11 @@ import yaml
 
 from mooring.model.errors import BadInput
 from mooring.record.journal import JsonValue
+from mooring.spec.base import describe
 from mooring.spec.document import FieldPath, format_path, parse_document
 from mooring.spec.source import WHOLE_FILE
+
+_MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def edit(text: str, changes: Sequence[Change], source: str) -> str:
     """The text with the changes in it. Raises BadInput if that cannot be done without damage."""
     wanted = copy.deepcopy(parse_document(text, source).data)
     for change in changes:
-        if not _apply(wanted, change):
+        if not _apply(wanted, change, source):
             continue
         text = _edit_one(text, change, source)
     if parse_document(text, source).data != wanted:
@@ -61,33 +64,36 @@ def difference(old: str, new: str, name: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def _apply(data: Any, change: Change) -> bool:
+def _apply(data: Any, change: Change, source: str) -> bool:
     """Carries the change out on plain data; False if there is nothing to do."""
     here = data
-    for part in change.path[:-1]:
-        if isinstance(here, dict) and here.get(part) is None:
+    for depth, part in enumerate(change.path):
+        if not isinstance(here, dict):
+            if change.remove:
+                return False
+            at = format_path(change.path[:depth])
+            raise BadInput.at(source, at, describe(here), "a mapping")
+        if depth == len(change.path) - 1:
+            break
+        if here.get(part) is None:
             if change.remove:
                 return False
             here[part] = {}
         here = here[part]
     last = change.path[-1]
     if change.remove:
-        if last not in here:
-            return False
-        del here[last]
-        return True
-    if isinstance(here, dict) and last in here and here[last] == change.value:
-        return False
+        return here.pop(last, _MISSING) is not _MISSING
+    old = here.get(last, _MISSING)
     here[last] = change.value
-    return True
+    # `1` and `true` are equal to Python and not to YAML.
+    return type(old) is not type(change.value) or old != change.value
 
 
 def _edit_one(text: str, change: Change, source: str) -> str:
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     for depth, part in enumerate(change.path):
         if not isinstance(node, yaml.MappingNode):
-            found = "not a mapping" if node is not None else "nothing"
-            raise BadInput.at(source, format_path(change.path[:depth]), found, "a mapping")
+            raise BadInput.at(source, WHOLE_FILE, "nothing", "a mapping")
         position = _position(node, part)
         last = depth == len(change.path) - 1
         if position is None:

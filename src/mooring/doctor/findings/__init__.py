@@ -3,5 +3,10 @@
 from mooring.doctor.findings import (  # noqa: F401
     cpu_threads,
     cpu_throttled,
+    node_clock,
+    node_memory,
+    node_pinning,
+    node_shm,
+    node_threads,
     ps_hot,
 )
