@@ -383,13 +383,13 @@ def test_samples_tell_who_waits_for_a_cpu_and_which_it_may_use(launchers: Launch
         "time.sleep(60)\n"
     )
     started = launchers.start([sys.executable, "-c", program])
-    until(lambda: any(s["cpu_s"] >= 1.5 for s in started.records("sample")), "work done", 60)
+    until(lambda: any(s["cpu_s"] >= 1.2 for s in started.records("sample")), "work done", 60)
     sample = started.records("sample")[-1]
     started.process.terminate()
     started.end()
     assert sample["cpus"] == [min(os.sched_getaffinity(0))]
-    # 0.5 s each: while one uses its half second, two wait, so at least 0.5 s in all.
-    assert sample["wait_s"] >= 0.5
+    # Two of three have used 0.35 s at least: while one of them ran, the other waited.
+    assert sample["wait_s"] >= 0.3
 
 
 def test_bytes_are_counted_by_peer(launchers: Launchers) -> None:

@@ -19,7 +19,7 @@ _PAGE = Page(
     measured="Size and use of /dev/shm (statvfs). Reported when it is nine tenths full, or no "
     "larger than an engine's default.",
     fix="`--shm-size` of Docker; a memory volume on /dev/shm in Kubernetes: Mooring's pods have "
-    "one that counts towards the member's memory (`kubernetes.shm`).",
+    "one that counts towards the member's memory (`kubernetes.sharedMemory`).",
     not_when="Data is loaded in the training process itself.",
 )
 
