@@ -18,7 +18,7 @@ from importlib import resources
 from typing import ClassVar
 
 from mooring.model.errors import Problem
-from mooring.model.identity import Identity, Peer
+from mooring.model.identity import Identity
 from mooring.model.launch import Launch, LocalProcess
 from mooring.model.member import Member
 from mooring.spec import Strategy, SuccessPolicy, TrainingJob
@@ -114,18 +114,11 @@ class Framework(ABC):
         }
 
 
-def address_of(peer: Peer) -> str:
-    """`host:port` of the peer's main port (or its first); the bare host if it has none."""
-    if not peer.ports:
-        return peer.host
-    return peer.address("main" if "main" in peer.ports else next(iter(peer.ports)))
-
-
 def member_env(identity: Identity) -> dict[str, str]:
     """The variables that every process of a member gets, whatever its framework."""
-    peers: dict[str, list[str]] = {}
-    for peer in identity.peers:
-        peers.setdefault(peer.member.role, []).append(address_of(peer))
+    peers = {
+        role: [peer.main_address for peer in mine] for role, mine in identity.peers.by_role.items()
+    }
     me = identity.member
     return {
         "MOORING_JOB": identity.job,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from mooring.frameworks.base import Framework
 from mooring.frameworks.registry import find
-from mooring.model.identity import Identity, IdentityError, Peer, check_identities
+from mooring.model.identity import Identity, IdentityError, Peer, Peers, check_identities
 from mooring.model.launch import Address
 from mooring.model.member import Gang, Member, MemberId
 from mooring.spec import TrainingJob
@@ -38,7 +38,7 @@ def identify(
     missing = [member.name for member in gang.members if member.id not in addresses]
     if missing:
         raise IdentityError(f"no address for {', '.join(missing)}")
-    peers = tuple(
+    peers = Peers(
         Peer(
             member=member.id,
             host=addresses[member.id].host,

@@ -35,8 +35,7 @@ class Indexed(Framework):
     def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
         index = str(member.id.index)
         env = {"VC_TASK_INDEX": index, "VK_TASK_INDEX": index}
-        for role in dict.fromkeys(peer.member.role for peer in identity.peers):
-            peers = identity.of_role(role)
+        for role, peers in identity.peers.by_role.items():
             prefix = f"VC_{role.upper().replace('-', '_')}"
             env[f"{prefix}_NUM"] = str(len(peers))
             env[f"{prefix}_HOSTS"] = ",".join(peer.host for peer in peers)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mooring.frameworks.base import Framework, RoleFacts, address_of, launch
+from mooring.frameworks.base import Framework, RoleFacts, launch
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
@@ -51,7 +51,7 @@ class TensorFlow(Framework):
 
     def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
         cluster = {
-            role: [address_of(peer) for peer in peers]
+            role: [peer.main_address for peer in peers]
             for role in ("chief", "worker", "ps")
             if (peers := identity.of_role(role))
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from mooring.model.member import MemberId
@@ -29,6 +30,32 @@ class Peer:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.ports[port]}"
 
+    @cached_property
+    def main_address(self) -> str:
+        """`host:port` of its main port (or its first); the bare host if it has none."""
+        if not self.ports:
+            return self.host
+        return self.address("main" if "main" in self.ports else next(iter(self.ports)))
+
+
+class Peers(tuple[Peer, ...]):
+    """All members of a gang. Who is who is worked out once for all of them, not by each."""
+
+    @cached_property
+    def by_member(self) -> Mapping[MemberId, Peer]:
+        return {peer.member: peer for peer in self}
+
+    @cached_property
+    def by_role(self) -> Mapping[str, tuple[Peer, ...]]:
+        """Roles in the order of the gang, their members by index."""
+        found: dict[str, list[Peer]] = {}
+        for peer in self:
+            found.setdefault(peer.member.role, []).append(peer)
+        return {
+            role: tuple(sorted(mine, key=lambda peer: peer.member.index))
+            for role, mine in found.items()
+        }
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -39,11 +66,11 @@ class Identity:
     epoch: int
     world_size: int
     group_size: int
-    peers: tuple[Peer, ...]
+    peers: Peers
 
     @property
     def me(self) -> Peer:
-        return next(peer for peer in self.peers if peer.member == self.member)
+        return self.peers.by_member[self.member]
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -52,8 +79,7 @@ class Identity:
         return () if first is None else tuple(range(first, first + self.me.processes))
 
     def of_role(self, role: str) -> tuple[Peer, ...]:
-        found = [peer for peer in self.peers if peer.member.role == role]
-        return tuple(sorted(found, key=lambda peer: peer.member.index))
+        return self.peers.by_role.get(role, ())
 
 
 class IdentityError(ValueError):

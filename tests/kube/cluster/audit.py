@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ class AuditEntry:
     uri: str
     code: int
     stage: str
+    received_s: float
+    answered_s: float
+    """Seconds since the epoch of Unix, by the API server's clock."""
 
     @property
     def is_write(self) -> bool:
@@ -58,14 +62,19 @@ class AuditLog:
 
     def entries(self, since: int = 0, user: str | None = None) -> Iterator[AuditEntry]:
         """Answered requests, in the order of their answers."""
+        for entry, _ in self.entries_at(since):
+            if user is None or entry.user == user:
+                yield entry
+
+    def entries_at(self, since: int = 0) -> Iterator[tuple[AuditEntry, int]]:
+        """Each with where it ends in the log: `since` for what comes after it."""
         with self.path.open("rb") as log:
             log.seek(since)
             for line in log:
                 if not line.endswith(b"\n"):
                     return
-                entry = _entry(json.loads(line))
-                if user is None or entry.user == user:
-                    yield entry
+                since += len(line)
+                yield _entry(json.loads(line)), since
 
 
 def _entry(event: dict[str, Any]) -> AuditEntry:
@@ -84,4 +93,10 @@ def _entry(event: dict[str, Any]) -> AuditEntry:
         uri=event["requestURI"],
         code=event.get("responseStatus", {}).get("code", 0),
         stage=event["stage"],
+        received_s=_seconds(event["requestReceivedTimestamp"]),
+        answered_s=_seconds(event["stageTimestamp"]),
     )
+
+
+def _seconds(written: str) -> float:
+    return datetime.fromisoformat(written).timestamp()

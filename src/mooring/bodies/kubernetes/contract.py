@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
@@ -29,6 +30,20 @@ class Surroundings:
     addresses: Mapping[MemberId, Address]
     leader: MemberId
     has_files: bool = False
+
+    @cached_property
+    def has_agents(self) -> bool:
+        """Are ranks started over the network?"""
+        return any("agent" in address.ports for address in self.addresses.values())
+
+    @cached_property
+    def peers(self) -> str:
+        """All members as JSON: the largest part of every contract, and the same in each."""
+        listed = [
+            {"member": peer.name, "host": where.host, "ports": list(where.ports.values())}
+            for peer, where in self.addresses.items()
+        ]
+        return json.dumps(listed, separators=(",", ":"))
 
 
 def addresses_of(gang: Gang, namespace: str) -> dict[MemberId, Address]:
@@ -79,10 +94,6 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
         "cpu_millis": member.resources.cpu_millis or None,
         "memory_bytes": member.resources.memory_bytes or None,
         "threads": spec.threads,
-        "peers": [
-            {"member": peer.name, "host": where.host, "ports": list(where.ports.values())}
-            for peer, where in around.addresses.items()
-        ],
         "resolve_timeout_s": spec.start_timeout_s,
         "steps": {
             "source": spec.step_metrics.source.value,
@@ -98,7 +109,8 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
         "grace_s": spec.grace_period_s,
         "agent": agent,
     }
-    return json.dumps(document, separators=(",", ":"))
+    own = json.dumps(document, separators=(",", ":"))
+    return f'{own[:-1]},"peers":{around.peers}}}'
 
 
 def member_dir() -> str:

@@ -215,7 +215,7 @@ def _container(
         env.append(
             {"name": name, "valueFrom": {"secretKeyRef": {"name": key.secret, "key": key.key}}}
         )
-    if any("agent" in address.ports for address in around.addresses.values()):
+    if around.has_agents:
         secret = {"name": names.agent_secret_name(member.job), "key": "token"}
         env.append({"name": names.AGENT_TOKEN_ENV, "valueFrom": {"secretKeyRef": secret}})
     env.append({"name": "MOORING_CONTRACT", "value": _literal(contract(job, order, around, extra))})
