@@ -74,9 +74,7 @@ class Contract:
 
         self.peers: list[Peer] = []
         for item in take.each("peers", []):
-            self.peers.append(
-                Peer(item("member", _string), item("host", _string), item("ports", _integers, []))
-            )
+            self.peers.extend(_peers(item))
 
         steps = take.inside("steps") or _Taker({}, "steps.")
         self.step_source: str = steps("source", _one_of("sdk", "regex"), "sdk")
@@ -106,6 +104,18 @@ class Contract:
             raise LauncherError("contract: argv is empty and there is no agent: nothing to run")
         if agent is None and not self.processes:
             raise LauncherError("contract: processes is empty: nothing to run")
+
+
+def _peers(item: _Taker) -> list[Peer]:
+    """One peer, or with `count` so many: {} stands for the index, which begins at `first`."""
+    member, host = item("member", _string), item("host", _string)
+    ports = item("ports", _integers, [])
+    count: int | None = item("count", _or_null(_positive), None)
+    if count is None:
+        return [Peer(member, host, ports)]
+    first: int = item("first", _integer, 0)
+    indexes = [str(index) for index in range(first, first + count)]
+    return [Peer(member.replace("{}", i), host.replace("{}", i), ports) for i in indexes]
 
 
 def read_document(path: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import base64
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
 from mooring import frameworks
@@ -64,7 +64,7 @@ class Carrier:
         allowed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._client, self._image, self._allowed = client, image, allowed
-        self._slots = asyncio.Semaphore(parallel)
+        self._parallel, self._slots = parallel, asyncio.Semaphore(parallel)
         self._served: dict[str, int] = {}
 
     async def write_status(self, view: JobView, status: Object) -> Object:
@@ -83,9 +83,26 @@ class Carrier:
         manifests = pod_manifests(
             meaning, view.owner, record, members, self._image, has_files=view.has_files
         )
-        answers = await asyncio.gather(*(self._create_pod(one, view) for one in manifests))
+        answers = await self._create_pods(view, manifests, len(members))
         problem = next((told for told, _ in answers if told), "")
         return Made(tuple(pod for _, pod in answers if pod), problem)
+
+    async def _create_pods(
+        self, view: JobView, manifests: Generator[Object, None, None], count: int
+    ) -> list[tuple[str, Object | None]]:
+        """Each is built when its turn comes: the server is busy with the first ones meanwhile."""
+        answers: list[tuple[str, Object | None]] = []
+
+        async def some() -> None:
+            for one in manifests:
+                answers.append(await self._create_pod(one, view))
+
+        try:
+            await asyncio.gather(*(some() for _ in range(min(self._parallel, count))))
+        finally:
+            # After a refusal no further one is begun.
+            manifests.close()
+        return answers
 
     async def remove(self, removals: Sequence[Removal]) -> None:
         await asyncio.gather(*(self._remove(one) for one in removals))
@@ -250,7 +267,7 @@ def pod_manifests(
     image: Image,
     *,
     has_files: bool,
-) -> list[dict[str, Json]]:
+) -> Generator[dict[str, Json], None, None]:
     """Pods for `members` of the gang as it was placed."""
     job, state = meaning.job, record.state
     epoch = state.epoch if state else record.epoch
@@ -261,11 +278,9 @@ def pod_manifests(
     framework = frameworks.find(job.spec.framework)
     around = Surroundings(owner.namespace, owner.uid, addresses, placed[0].id, has_files)
     by_id = {member.id: member for member in placed}
-    manifests = []
     for member_id in members:
         member = by_id[member_id]
         launch = framework.render(member, identities[member_id], member_dir())
         attempt = state.members[member_id].attempt if state else 0
         order = Order(member, record.slots[member_id], launch, epoch, attempt)
-        manifests.append(pod_manifest(job, gang, owner, order, around, image))
-    return manifests
+        yield pod_manifest(job, gang, owner, order, around, image)

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.bodies.kubernetes.contract import peer_runs
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import parse_pod
+from mooring.launcher.contract import Contract
 from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
+from mooring.model.launch import Address
+from mooring.model.member import MemberId
 from mooring.operator.carry import pod_manifests
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import meaning_of, parse_view
@@ -51,8 +55,8 @@ def pods_of(
     view = parse_view(obj)
     members = [member.id for member in meaning.gang.members]
     image = Image("registry.example/mooring:1")
-    return pod_manifests(  # type: ignore[return-value]
-        meaning, view.owner, record, members, image, has_files=view.has_files
+    return list(
+        pod_manifests(meaning, view.owner, record, members, image, has_files=view.has_files)
     )
 
 
@@ -160,7 +164,7 @@ def test_variables_that_a_pod_cannot_name_travel_in_the_contract() -> None:
 def test_peers_are_named_by_the_service_and_the_first_member_leads() -> None:
     first, second = pods_of({"roles": {"worker": {"replicas": 2}}})
     one, two = (json.loads(env_of(pod)["MOORING_CONTRACT"]) for pod in (first, second))
-    assert [peer["host"] for peer in one["peers"]] == [
+    assert [peer.host for peer in Contract(one).peers] == [
         "j-worker-0.j.team.svc",
         "j-worker-1.j.team.svc",
     ]
@@ -221,3 +225,36 @@ def test_shares_of_gpus_are_not_for_pods_yet() -> None:
     assert problem.path == "spec.roles.worker.resources.gpu"
     assert problem.found == "0.25"
     assert "whole GPUs" in problem.accepted
+
+
+@pytest.mark.parametrize(
+    ("hosts", "runs"),
+    [
+        # Two roles: a run ends with its role.
+        (
+            [("ps", 0, "j-ps-0.j.x.svc"), ("ps", 1, "j-ps-1.j.x.svc"), ("w", 0, "j-w-0.j.x.svc")],
+            [("ps-{}", "j-ps-{}.j.x.svc", 0, 2), ("w-{}", "j-w-{}.j.x.svc", 0, 1)],
+        ),
+        # A gang that was shrunk has gaps.
+        (
+            [("w", 1, "j-w-1.j.x.svc"), ("w", 3, "j-w-3.j.x.svc"), ("w", 4, "j-w-4.j.x.svc")],
+            [("w-{}", "j-w-{}.j.x.svc", 1, 1), ("w-{}", "j-w-{}.j.x.svc", 3, 2)],
+        ),
+        # Hosts that follow no rule are kept as they are.
+        (
+            [("w", 0, "10.0.0.7"), ("w", 1, "10.0.0.9")],
+            [("w-{}", "10.0.0.7", 0, 1), ("w-{}", "10.0.0.9", 1, 1)],
+        ),
+    ],
+)
+def test_peers_are_written_as_runs(
+    hosts: list[tuple[str, int, str]], runs: list[tuple[str, str, int, int]]
+) -> None:
+    addresses = {MemberId(role, index): Address(host, {"main": 7}) for role, index, host in hosts}
+    written = peer_runs(addresses)
+    assert [(one["member"], one["host"], one["first"], one["count"]) for one in written] == runs
+    document = {"version": 1, "member": "w-0", "argv": ["x"], "cwd": "/", "log_path": "l"}
+    read = Contract({**document, "sample_path": "s", "peers": written}).peers
+    assert [(peer.member, peer.host, peer.ports) for peer in read] == [
+        (f"{role}-{index}", host, [7]) for role, index, host in hosts
+    ]

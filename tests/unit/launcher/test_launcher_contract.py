@@ -32,6 +32,16 @@ def test_unknown_keys_are_for_newer_launchers() -> None:
     assert Contract({**SMALLEST, "from_the_future": {}}).member == "worker-0"
 
 
+def test_peers_that_differ_by_their_index_are_written_once() -> None:
+    run = {"member": "worker-{}", "host": "j-worker-{}.j.svc", "ports": [1], "first": 9, "count": 2}
+    peers = Contract({**SMALLEST, "peers": [{"member": "ps-0", "host": "h"}, run]}).peers
+    assert [(peer.member, peer.host, peer.ports) for peer in peers] == [
+        ("ps-0", "h", []),
+        ("worker-9", "j-worker-9.j.svc", [1]),
+        ("worker-10", "j-worker-10.j.svc", [1]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -53,6 +63,7 @@ def test_unknown_keys_are_for_newer_launchers() -> None:
         ({"processes": [{}]}, "processes[0].local_rank is missing"),
         ({"processes": [{"local_rank": 0}, {"local_rank": 0}]}, "appears twice"),
         ({"peers": [{"member": "a", "host": 1}]}, "peers[0].host is 1"),
+        ({"peers": [{"member": "a", "host": "b", "count": 0}]}, "peers[0].count is 0"),
         ({"steps": {"source": "guess"}}, "steps.source"),
         ({"steps": {"source": "regex"}}, "steps.pattern is null; accepted: a regular expression"),
         ({"steps": {"source": "regex", "pattern": "("}}, 'steps.pattern is "(": '),

@@ -38,12 +38,8 @@ class Surroundings:
 
     @cached_property
     def peers(self) -> str:
-        """All members as JSON: the largest part of every contract, and the same in each."""
-        listed = [
-            {"member": peer.name, "host": where.host, "ports": list(where.ports.values())}
-            for peer, where in self.addresses.items()
-        ]
-        return json.dumps(listed, separators=(",", ":"))
+        """All members as JSON: the same in every contract."""
+        return json.dumps(peer_runs(self.addresses), separators=(",", ":"))
 
 
 def addresses_of(gang: Gang, namespace: str) -> dict[MemberId, Address]:
@@ -58,6 +54,30 @@ def addresses_of(gang: Gang, namespace: str) -> dict[MemberId, Address]:
         )
         for member in gang.members
     }
+
+
+def peer_runs(addresses: Mapping[MemberId, Address]) -> list[dict[str, Json]]:
+    """Members whose names differ by their index alone are one entry: each pod carries the list, and
+    one entry a member would make all pods of a gang together grow with its square."""
+    runs: list[dict[str, Json]] = []
+    first = count = 0
+    for member, where in addresses.items():
+        ports: list[Json] = list(where.ports.values())
+        last = runs[-1] if runs else {}
+        if (
+            member.index == first + count
+            and last.get("member") == f"{member.role}-{{}}"
+            and str(last.get("host")).replace("{}", str(member.index)) == where.host
+            and last.get("ports") == ports
+        ):
+            count += 1
+            last["count"] = count
+            continue
+        first, count = member.index, 1
+        host = where.host.replace(f"-{first}.", "-{}.", 1)
+        name = f"{member.role}-{{}}"
+        runs.append({"member": name, "host": host, "ports": ports, "first": first, "count": 1})
+    return runs
 
 
 def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mapping[str, str]) -> str:
