@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.brain import queue
@@ -27,11 +28,24 @@ from mooring.operator.work import WorkQueue
 
 log = logging.getLogger(__name__)
 
-#: Counts in a status may lag behind this long: members of a gang change state together.
-_EVERY_S = 1.0
+#: Counts in a status may lag behind this long at first, and twice as long after each write that
+#: said nothing else: members of a gang change state together, and a large one takes its time.
+_FIRST_LAG_S = 1.0
+_LONGEST_LAG_S = 10.0
 #: What a waiting job is told changes with every other job: it is not written each time.
 _WAITING_EVERY_S = 10.0
 _WARNINGS = ("TakenBack", "Preempted", status.REJECTED)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """When a status was written last, and how long counts may lag behind from then on."""
+
+    at_s: float
+    lag_s: float = _FIRST_LAG_S
+
+
+_NEVER = _Written(0.0)
 
 
 class Statuses:
@@ -46,7 +60,7 @@ class Statuses:
     ) -> None:
         self._carrier, self._jobs, self._work = carrier, jobs, work
         self._live = live
-        self._written_at_s: dict[str, float] = {}
+        self._written: dict[str, _Written] = {}
         self._telling: set[asyncio.Future[None]] = set()
 
     async def save(
@@ -72,14 +86,18 @@ class Statuses:
         after = status.encode(record, figures, view.status, now_s)
         if after == view.status:
             return view
-        last_s = self._written_at_s.get(view.uid, 0.0)
+        last = self._written.get(view.uid, _NEVER)
         if status.only_told_anew(view.status, after):
-            if now_s < last_s + _WAITING_EVERY_S:
+            if now_s < last.at_s + _WAITING_EVERY_S:
                 return view
-        elif not status.urgent(view.status, after) and now_s < last_s + _EVERY_S:
-            self._work.add(view.key, last_s + _EVERY_S - now_s)
-            return view
-        return await self._write(view, after, now_s)
+        elif not status.urgent(view.status, after):
+            due_s = last.at_s + last.lag_s
+            if now_s < due_s:
+                self._work.add(view.key, due_s - now_s)
+                return view
+            longer_s = min(2 * last.lag_s, _LONGEST_LAG_S)
+            return await self._write(view, after, _Written(now_s, longer_s))
+        return await self._write(view, after, _Written(now_s))
 
     def _figures(self, view: JobView, record: Record) -> Live:
         """What is known now; otherwise what was written last, of a job that has not gone back."""
@@ -107,18 +125,18 @@ class Statuses:
             "epoch": number(view.status, "epoch") + 1 if view.status else 0,
             "observedGeneration": view.generation,
         }
-        await self._write(view, after, now_s)
+        await self._write(view, after, _Written(now_s))
 
     def forget(self, uid: str) -> None:
-        self._written_at_s.pop(uid, None)
+        self._written.pop(uid, None)
 
-    async def _write(self, view: JobView, after: Object, now_s: float) -> JobView:
+    async def _write(self, view: JobView, after: Object, written: _Written) -> JobView:
         try:
             answer = await self._carrier.write_status(view, after)
         except NotFound:
             self.forget(view.uid)
             return view
-        self._written_at_s[view.uid] = now_s
+        self._written[view.uid] = written
         self._jobs.put(answer)
         before = view.status
         if any(before.get(key) != after.get(key) for key in ("phase", "reason")):
