@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from mooring.bodies.kubernetes.nodes import parse_node, snapshot
 from mooring.bodies.kubernetes.pods import parse_pod, pod_resources
 from mooring.brain import place
+from mooring.model.cluster import Node
 from mooring.model.member import Gang, Member, MemberId, Preset
 from mooring.model.plan import Plan, Refusal
 from mooring.model.resources import Resources
@@ -71,3 +73,18 @@ def test_the_images_that_a_node_has() -> None:
     images = [{"names": ["train@sha256:0", "train:1"], "sizeBytes": 7}, {"names": None}]
     found = parse_node(node(allocatable={"cpu": "1"}, images=images)).node
     assert found.images == (("train:1", 7), ("train@sha256:0", 7))
+
+
+def test_what_nodes_have_in_common_is_kept_once() -> None:
+    """Thousands of nodes say the same: a cache of them must not grow with every word."""
+    images = [{"names": ["a:1", "a@sha256:0"], "sizeBytes": 7}, {"names": ["b:1"], "sizeBytes": 9}]
+    listed = {"cpu": "96", "nvidia.com/gpu": "8", FPGA: "4"}
+
+    def parsed() -> Node:
+        written = json.dumps(node(allocatable=listed, capacity=listed, images=images))
+        return parse_node(json.loads(written)).node
+
+    one, other = parsed(), parsed()
+    assert one == other
+    for share in ("cpus", "gpus", "images", "extended", "taints"):
+        assert getattr(one, share) is getattr(other, share), share

@@ -2,12 +2,18 @@
 
 An API server tells how many CPUs and devices a node has, not how they hang together; without a
 NodeResourceTopology a node counts as one cell, and the kubelet decides on the CPUs.
+
+Thousands of nodes say the same of themselves, down to the images that they have: what is equal is
+kept once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from sys import intern
+from typing import TypeVar
 
 from mooring.bodies.kubernetes.pods import PodView, amounts
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
@@ -17,8 +23,10 @@ from mooring.model.resources import Counts, Resources, counts
 _GPU_KIND_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
 _NIC_LABEL = "mooring.dev/nic-mbps"
 
+Value = TypeVar("Value")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class NodeView:
     """A node and whether it takes pods at all."""
 
@@ -35,7 +43,8 @@ def parse_node(obj: Object) -> NodeView:
     allocatable = mapping(obj, "status", "allocatable") or mapping(obj, "status", "capacity")
     room = amounts(allocatable)
     capacity = amounts(mapping(obj, "status", "capacity"))
-    labels = texts(obj, "metadata", "labels")
+    written = texts(obj, "metadata", "labels")
+    labels = {intern(key): intern(value) for key, value in written.items()}
     cpus = max(room.cpu_millis, capacity.cpu_millis) // 1000
     kind = next((labels[key] for key in _GPU_KIND_LABELS if key in labels), "")
     taints = [
@@ -55,19 +64,35 @@ def parse_node(obj: Object) -> NodeView:
     )
     node = Node(
         name=text(obj, "metadata", "name"),
-        cpus=tuple(Cpu(id=cpu, core=cpu, l3=0, cell=0, socket=0) for cpu in range(cpus)),
+        cpus=_cpus(cpus),
         cpu_millis=room.cpu_millis,
         memory_bytes=room.memory_bytes,
-        gpus=tuple(Gpu(index=index, cell=0, kind=kind) for index in range(room.gpus)),
+        gpus=_gpus(room.gpus, kind),
         nic_mbps=int(nic) if nic.isdigit() else None,
         labels=labels,
-        taints=tuple(dict.fromkeys(taints)),
+        taints=_kept_once(tuple(dict.fromkeys(taints))),
         address=address,
-        extended=room.extended,
+        extended=_kept_once(room.extended),
         images=_images(obj),
     )
     pods = text(allocatable, "pods")
     return NodeView(node, _ready(obj), int(pods) if pods.isdigit() else 110)
+
+
+@lru_cache(maxsize=1024)
+def _cpus(count: int) -> tuple[Cpu, ...]:
+    return tuple(Cpu(id=cpu, core=cpu, l3=0, cell=0, socket=0) for cpu in range(count))
+
+
+@lru_cache(maxsize=1024)
+def _gpus(count: int, kind: str) -> tuple[Gpu, ...]:
+    return tuple(Gpu(index=index, cell=0, kind=kind) for index in range(count))
+
+
+@lru_cache(maxsize=65_536)
+def _kept_once(value: Value) -> Value:
+    """The first of all equal values."""
+    return value
 
 
 def _images(obj: Object) -> Counts:
@@ -77,8 +102,9 @@ def _images(obj: Object) -> Counts:
         size = find(image, "sizeBytes")
         known = find(image, "names")
         if isinstance(size, int) and isinstance(known, list):
-            found.update((name, size) for name in known if isinstance(name, str))
-    return counts(found)
+            found.update((intern(name), size) for name in known if isinstance(name, str))
+    shared: Counts = _kept_once(tuple(_kept_once(pair) for pair in counts(found)))
+    return shared
 
 
 def _ready(obj: Object) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from sys import intern
 
 from mooring.bodies.kubernetes import names
 from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text, texts
@@ -100,13 +102,13 @@ def parse_pod(obj: Object) -> PodView:
         if not reason:
             reason, message = _why_unscheduled(obj)
     return PodView(
-        namespace=text(obj, "metadata", "namespace"),
+        namespace=intern(text(obj, "metadata", "namespace")),
         name=text(obj, "metadata", "name"),
         uid=text(obj, "metadata", "uid"),
-        node=text(obj, "spec", "nodeName"),
-        phase=phase,
+        node=intern(text(obj, "spec", "nodeName")),
+        phase=intern(phase),
         deleting=bool(text(obj, "metadata", "deletionTimestamp")),
-        resources=pod_resources(mapping(obj, "spec")),
+        resources=_kept_once(pod_resources(mapping(obj, "spec"))),
         host_ports=_host_ports(obj),
         mark=mark,
         container=container,
@@ -116,6 +118,12 @@ def parse_pod(obj: Object) -> PodView:
         gpus=gpus,
         created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
     )
+
+
+@lru_cache(maxsize=65_536)
+def _kept_once(resources: Resources) -> Resources:
+    """The first of all equal ones: replicas ask for the same."""
+    return resources
 
 
 def pod_resources(spec: Object) -> Resources:
@@ -163,8 +171,14 @@ def _requests(container: Object) -> Resources:
 
 
 def _quantity(value: Json) -> float:
+    return _amount(str(value)) if value is not None else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _amount(written: str) -> float:
+    """Exact arithmetic is slow, and a cluster writes few different amounts."""
     try:
-        return float(parse_quantity(str(value))) if value is not None else 0.0
+        return float(parse_quantity(written))
     except ValueError:
         return 0.0
 
