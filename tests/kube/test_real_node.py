@@ -15,6 +15,7 @@ from kube.cluster.control_plane import ControlPlane
 from kube.cluster.real_node import KubeletOptions, RealNode, RealNodes
 from kube.killing import killed_maker, left_of
 from kube.objects import pod, pods_path
+from kube.operator import Flags, Jobs, operator, training_job
 from mooring.version import VERSION
 from support.waiting import until
 
@@ -74,6 +75,19 @@ def test_without_the_static_policy_nobody_has_a_cpu_alone(
     control_plane.admin.create(pods_path(namespace), body)
     wait_for(control_plane, namespace, "p", "Running")
     assert cpus(unpinned_node.cpuset(namespace, "p", "main")) == os.sched_getaffinity(0)
+
+
+def test_the_operator_asks_a_kubelet_and_sends_it_nothing_that_it_cannot_do(
+    control_plane: ControlPlane, unpinned_node: RealNode, namespace: str, jobs: Jobs
+) -> None:
+    job = training_job("own", {"worker": 1}, pinning="exclusive")
+    job["spec"]["placement"] = {"nodeSelector": {"kubernetes.io/hostname": unpinned_node.name}}
+    with operator(control_plane, namespace, Flags(more=("--kubelet-config",))) as process:
+        jobs.create(job)
+        said = "1 whose kubelet would not admit it"
+        until(lambda: said in jobs.status("own").get("message", ""), "it is told why it waits", 60)
+        assert jobs.pods("own") == []
+        assert process.defects == []
 
 
 def test_pods_find_each_other_by_name_also_on_another_node(

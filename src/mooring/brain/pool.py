@@ -89,7 +89,7 @@ class Pool:
         self.left_millis: Numbers = _numbers(_FIRST_CAPACITY)
         self.largest_left: Numbers = _numbers(_FIRST_CAPACITY)
         self._cuts: dict[tuple[int, int], Cut] = {}
-        self._tables: dict[tuple[int, int, int], _Table] = {}
+        self._tables: dict[tuple[int, int, int, int], _Table] = {}
 
     def __len__(self) -> int:
         """How many states are known."""
@@ -228,7 +228,8 @@ class Pool:
         hardware = self._topologies[topology_id]
         free = frozenset(hardware.cpu_ids(cpus))
         if not want.gpu_share:
-            container = Container(want.cpu_millis, want.whole_cpus, want.gpus, want.exclusive)
+            alone = want.exclusive or want.gpus > 0
+            container = Container(want.cpu_millis, want.handed_cpus, want.gpus, alone)
             devices = frozenset(hardware.gpu_ids(gpus))
             return admit(node, free, devices, (container,), node.kubelet)
         # To the kubelet a share is one device; which card it is of, the device plugin says.
@@ -289,13 +290,15 @@ class Pool:
         answer = self.admission(state, want)
         if not isinstance(answer, Admission):
             return None
-        own, devices = hardware.cpu_mask(answer.cpus[0]), hardware.gpu_mask(answer.gpus[0])
+        # CPUs that nobody asked for are not set aside, although the kubelet hands them out.
+        own = hardware.cpu_mask(answer.cpus[0]) if want.exclusive else 0
+        devices = hardware.gpu_mask(answer.gpus[0])
         if not share:
             return _Own(own, devices)
         return _Own(own, 0, Share(devices.bit_length() - 1, share))
 
     def _table(self, want: Want) -> _Table:
-        key = (want.whole_cpus, want.gpus, want.gpu_share)
+        key = (want.whole_cpus, want.gpus, want.gpu_share, want.handed_cpus)
         table = self._tables.get(key)
         if table is None:
             capacity = len(self.free_cpus)

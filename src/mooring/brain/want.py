@@ -55,6 +55,14 @@ class Want:
         """Thousandths of one device, beside which others may hold shares of it."""
         return self.asked.gpu_share_millis
 
+    @cached_property
+    def handed_cpus(self) -> int:
+        """CPUs that a static kubelet gives to its pod alone. Pods with whole devices are made
+        Guaranteed, so they get theirs as soon as they ask for whole ones."""
+        if self.gpus and not self.cpu_millis % 1000:
+            return self.cpu_millis // 1000
+        return self.whole_cpus
+
     @property
     def cuts(self) -> bool:
         """Does it take CPUs or devices for itself, so that which ones matters?"""

@@ -52,6 +52,12 @@ from mooring.cli.kube_options import access_of, kube_context
     show_default=True,
     help="Seconds between two questions to a running job for its steps and CPUs. 0: never ask.",
 )
+@click.option(
+    "--kubelet-config/--no-kubelet-config",
+    default=False,
+    show_default=True,
+    help="Ask kubelets for their CPU and topology manager settings (needs `nodes/proxy`).",
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=9090, show_default=True)
 @click.option(
     "--webhook-port",
@@ -75,6 +81,7 @@ def operator(
     workers: int,
     resync: float,
     figures_every: float,
+    kubelet_config: bool,
     metrics_port: int,
     webhook_port: int,
     log_format: str,
@@ -106,6 +113,7 @@ def operator(
         workers=workers,
         resync_s=resync,
         figures_s=figures_every,
+        ask_kubelets=kubelet_config,
     )
     webhook = Webhook(webhook_port, home) if webhook_port else None
     asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))

@@ -139,6 +139,7 @@ def _arguments(settings: Settings) -> list[str]:
         f"--metrics-port={METRICS_PORT}",
         f"--webhook-port={WEBHOOK_PORT if settings.webhook else 0}",
         "--log-format=json",
+        *(["--kubelet-config"] if settings.kubelet_config else []),
         *watched,
     ]
 

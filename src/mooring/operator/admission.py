@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mooring.bodies.kubernetes.nodes import NodeView, snapshot
+from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pods import PodView
+from mooring.bodies.kubernetes.use import Kept, snapshot
 from mooring.brain import queue
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.state import ClusterState
@@ -90,20 +91,48 @@ def occupied(
     pods: Iterable[PodView],
     profile: Profile = DEFAULT,
 ) -> tuple[ClusterState, list[queue.RunningGang]]:
-    """The cluster with everybody in their places."""
-    inside = {one.view.uid for one in admitted}
-    others = [pod for pod in pods if pod.mark is None or pod.mark.job_uid not in inside]
-    cluster = ClusterState(snapshot(nodes, others), profile)
-    running = []
-    for one in admitted:
-        gang = _running(one)
-        try:
-            cluster.assume(gang.gang, gang.plan)
-        except ValueError:
-            # Somebody took its room, or a node is gone: its pods will tell, and it is taken back.
-            continue
-        running.append(gang)
-    return cluster, running
+    """The cluster with everybody in their places.
+
+    A gang whose place is no longer there (somebody took its room, or a node is gone) will be taken
+    back; until then it holds what its pods hold, and is nobody to bargain with.
+    """
+    views, there = list(nodes), list(pods)
+    holding = list(admitted)
+    while True:
+        inside = {one.view.uid for one in holding}
+        others = [pod for pod in there if pod.mark is None or pod.mark.job_uid not in inside]
+        cluster = ClusterState(snapshot(views, others, _kept(holding)), profile)
+        running, lost = [], []
+        for one in holding:
+            gang = _running(one)
+            try:
+                cluster.assume(gang.gang, gang.plan)
+            except ValueError:
+                lost.append(one)
+            else:
+                running.append(gang)
+        if not lost:
+            return cluster, running
+        uids = {one.view.uid for one in lost}
+        holding = [one for one in holding if one.view.uid not in uids]
+        if not any(pod.mark is not None and pod.mark.job_uid in uids for pod in there):
+            return cluster, running
+
+
+def _kept(holding: Iterable[Candidate]) -> dict[str, Kept]:
+    """CPUs and devices that gangs hold by their records, by node: no other pod can have those."""
+    cpus: dict[str, set[int]] = {}
+    gpus: dict[str, set[int]] = {}
+    for one in holding:
+        for slot in one.record.slots.values():
+            if slot.exclusive:
+                cpus.setdefault(slot.node, set()).update(slot.cpus)
+            if slot.gpus:
+                gpus.setdefault(slot.node, set()).update(slot.gpus)
+    return {
+        node: Kept(frozenset(cpus.get(node, ())), frozenset(gpus.get(node, ())))
+        for node in cpus.keys() | gpus.keys()
+    }
 
 
 def anywhere(gang: Gang) -> Plan:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node
+from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
+from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
 from mooring.kubeapi.cache import Cache, View
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key, Object
-from mooring.kubeapi.resources import NODE, POD, POOL, TRAINING_JOB, Kind
+from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
+from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
+from mooring.operator.kubelets import Kubelets
 from mooring.operator.pools import parse_pool
 from mooring.operator.record import Stage
 
@@ -33,6 +37,7 @@ class Caches:
         *,
         namespace: str | None,
         resync_s: float,
+        ask_kubelets: bool,
         concerned: Callable[[Key], None],
         room: Callable[[], None],
         trouble: Callable[[], None],
@@ -63,7 +68,14 @@ class Caches:
         self.pods = cache(POD, parse_pod, self._pod_changed)
         self.nodes = cache(NODE, parse_node, self._node_changed)
         self.pools = cache(POOL, parse_pool, lambda before, after: room(), missing_ok=True)
-        self._all = (self.nodes, self.pods, self.jobs, self.pools)
+        self.topologies = cache(
+            NODE_TOPOLOGY, parse_topology, self._topology_changed, missing_ok=True
+        )
+        self._all = (self.nodes, self.pods, self.jobs, self.pools, self.topologies)
+        self._kubelets: Kubelets | None = None
+        if ask_kubelets:
+            self._kubelets = Kubelets(client, self._ready_nodes, room)
+        self._machines: dict[str, _Machine] = {}
 
     async def run(self, filled: Callable[[], None]) -> None:
         """Follow the cluster until cancelled; `filled` is called once when all is known."""
@@ -77,11 +89,30 @@ class Caches:
                 len(self.pods),
                 len(self.jobs),
             )
+            if self._kubelets is not None:
+                await self._kubelets.first()
+                tasks.create_task(self._kubelets.run())
             filled()
 
     @property
     def synced(self) -> bool:
         return all(cache.synced.is_set() for cache in self._all)
+
+    def machines(self) -> list[NodeView]:
+        """The nodes with their cells and their kubelets' settings, as far as they are known."""
+        found = {}
+        for view in self.nodes:
+            topology = self.topologies.get("", view.name)
+            policy = self._kubelets.of(view.name) if self._kubelets is not None else None
+            known = self._machines.get(view.name)
+            if known is None or not known.made_of(view, topology, policy):
+                known = _Machine(view, topology, policy, with_hardware(view, topology, policy))
+            found[view.name] = known
+        self._machines = found
+        return [one.whole for one in found.values()]
+
+    def _ready_nodes(self) -> list[str]:
+        return [view.name for view in self.nodes if view.ready]
 
     def meaning(self, view: JobView) -> Meaning | BadInput:
         """What the job asks for, or why that cannot be; worked out once a generation."""
@@ -135,9 +166,29 @@ class Caches:
         if before != after:
             self._room()
 
+    def _topology_changed(self, before: TopologyView | None, after: TopologyView | None) -> None:
+        # Exporters write once a minute for each node: only what may help somebody counts.
+        if before is None or after is None or after.matters_after(before):
+            self._room()
+
     def _trouble(self, sentence: str) -> None:
         self._count_trouble()
         log.warning("%s", sentence)
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """A node put together, and of what."""
+
+    view: NodeView
+    topology: TopologyView | None
+    policy: KubeletPolicy | None
+    whole: NodeView
+
+    def made_of(
+        self, view: NodeView, topology: TopologyView | None, policy: KubeletPolicy | None
+    ) -> bool:
+        return self.view is view and self.topology is topology and self.policy is policy
 
 
 def _holds(view: JobView) -> bool:

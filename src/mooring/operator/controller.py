@@ -55,6 +55,8 @@ class Settings:
     resync_s: float = 600.0
     figures_s: float = 0.0
     """How often running jobs are asked for their steps; 0: never."""
+    ask_kubelets: bool = False
+    """Whether kubelets are asked for their settings."""
 
 
 class Controller:
@@ -76,6 +78,7 @@ class Controller:
             client,
             namespace=settings.namespace,
             resync_s=settings.resync_s,
+            ask_kubelets=settings.ask_kubelets,
             concerned=self._work.add,
             room=self._round_due.set,
             trouble=metrics.trouble,

@@ -74,7 +74,9 @@ class Rounds:
         started_s, now_s = time.monotonic(), self._now()
         candidates = list(self._candidates())
         caches = self._caches
-        decisions = admission.decide(candidates, caches.nodes, caches.pods, caches.pools, now_s)
+        decisions = admission.decide(
+            candidates, caches.machines(), caches.pods, caches.pools, now_s
+        )
         by_name = {admission.job_key(one.view.key): one for one in candidates}
         for decision in decisions:
             if not await self._carry_out(decision, by_name[decision.job], now_s):

@@ -1,4 +1,7 @@
-"""The cluster as it is now, read once: what the operator's caches would hold."""
+"""The cluster as it is now, read once: what the operator's caches would hold.
+
+But for what kubelets are set to: whether the operator may ask them is its installation's choice.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node
+from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
+from mooring.bodies.kubernetes.topology import parse_topology
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Object
-from mooring.kubeapi.errors import NotFound
-from mooring.kubeapi.resources import NODE, POD, POOL, TRAINING_JOB, Kind
+from mooring.kubeapi.errors import Forbidden, NotFound
+from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
 from mooring.model.errors import BadInput
 from mooring.operator.admission import Candidate, candidate
 from mooring.operator.jobs import JobView, meaning_of, parse_view
@@ -45,11 +49,17 @@ class ClusterNow:
 
 
 async def read_cluster(client: Client) -> ClusterNow:
-    nodes, pods, jobs, pools = await asyncio.gather(
-        client.list(NODE), client.list(POD), client.list(TRAINING_JOB), _optional(client, POOL)
+    nodes, pods, jobs, pools, topologies = await asyncio.gather(
+        client.list(NODE),
+        client.list(POD),
+        client.list(TRAINING_JOB),
+        _optional(client, POOL),
+        _optional(client, NODE_TOPOLOGY),
     )
+    cells = {one.name: one for one in map(parse_topology, topologies)}
+    views = map(parse_node, nodes)
     return ClusterNow(
-        tuple(map(parse_node, nodes)),
+        tuple(with_hardware(view, cells.get(view.name), None) for view in views),
         tuple(map(parse_pod, pods)),
         tuple(map(parse_view, jobs)),
         tuple(map(parse_pool, pools)),
@@ -66,7 +76,8 @@ def described_cluster(cluster_file: Path) -> ClusterNow:
 
 
 async def _optional(client: Client, kind: Kind) -> tuple[Object, ...]:
+    """Nothing where the kind does not exist, or is not for this user to see."""
     try:
         return await client.list(kind)
-    except NotFound:
+    except (NotFound, Forbidden):
         return ()

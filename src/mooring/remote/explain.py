@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mooring.bodies.kubernetes.nodes import snapshot
+from mooring.bodies.kubernetes.use import snapshot
 from mooring.brain import queue
 from mooring.brain.changes import changes
 from mooring.explaining import Explanation

@@ -16,16 +16,16 @@ from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import text
 from mooring.kubeapi.errors import KubeError
-from mooring.kubeapi.resources import NODE, POD
+from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId, Pinning
 from mooring.operator.jobs import JobView, Meaning, meaning_of
+from mooring.operator.kubelets import ask_kubelets
 from mooring.operator.status import decode
 from mooring.remote.jobs import pods_of_job
 from mooring.remote.submit import Progress, progress_of
 
 _ASK_S = 10.0
-_PARALLEL = 16
 
 
 @dataclass(frozen=True)
@@ -124,18 +124,8 @@ async def _policies(
 ) -> dict[str, str]:
     """Node -> its kubelet's CPU manager policy, where we may ask and it matters."""
     nodes = {pod.node for member, pod in pods.items() if pod.node and _exclusive(meaning, member)}
-    slots = asyncio.Semaphore(_PARALLEL)
-
-    async def of_node(node: str) -> tuple[str, str]:
-        async with slots:
-            try:
-                path = NODE.path(None, node, "proxy") + "/configz"
-                answer = await asyncio.wait_for(client.call("GET", path, "nodes/proxy"), _ASK_S)
-            except (KubeError, TimeoutError):
-                return node, ""
-            return node, text(answer, "kubeletconfig", "cpuManagerPolicy")
-
-    return dict(await asyncio.gather(*map(of_node, sorted(nodes))))
+    found = await ask_kubelets(client, nodes)
+    return {node: policy.cpu_manager.value for node, policy in found.items()}
 
 
 def _member(

@@ -188,7 +188,7 @@ def test_a_kubelet_keeps_its_reserved_cpus() -> None:
     ("policy", "more", "said"),
     [
         (KubeletPolicy(), {"pinning": EXCLUSIVE}, "gives nobody CPUs of their own"),
-        (STATIC, {"gpus": 1}, "would lose its GPUs"),
+        (STATIC, {"gpus": 1, "cpu": 1.5}, "would lose its GPUs"),
     ],
 )
 def test_what_a_kubelet_can_never_do(
@@ -199,11 +199,32 @@ def test_what_a_kubelet_can_never_do(
 
 
 def test_the_advice_counts_whole_cores_of_the_node() -> None:
-    # 3 CPUs are 2 cores of 2 threads: 4 CPUs
+    # 2.5 CPUs are 2 cores of 2 threads: 4 CPUs
     policy = KubeletPolicy(CpuManager.STATIC, full_physical_cores_only=True)
     machine = node("n0", 8, smt=2, gpus=1, kubelet=policy)
-    ((refused,),) = reasons((machine,), cpu=3, gpus=1)
+    ((refused,),) = reasons((machine,), cpu=2.5, gpus=1)
     assert "ask for 4 whole CPUs" in refused
+
+
+def test_a_pod_with_devices_is_guaranteed_whether_it_is_pinned_or_not() -> None:
+    """So a static kubelet hands it whole CPUs, or turns it away where it cannot."""
+    whole = KubeletPolicy(CpuManager.STATIC, full_physical_cores_only=True)
+    cores = node("n0", 8, smt=2, gpus=1, kubelet=whole)
+    assert taken_in(cores, cpu=4, gpus=1)
+    ((refused,),) = reasons((cores,), cpu=3, gpus=1)
+    assert "SMTAlignmentError" in refused
+    # One cell of 4 CPUs has the card: 4 fit there, 5 do not.
+    one = KubeletPolicy(CpuManager.STATIC, TopologyManager.SINGLE_NUMA_NODE)
+    halves = node("n0", 8, cells=2, gpus=1, kubelet=one)
+    assert taken_in(halves, cpu=4, gpus=1)
+    ((refused,),) = reasons((halves,), cpu=5, gpus=1)
+    assert "TopologyAffinityError" in refused
+
+
+def taken_in(machine: Node, **more: object) -> bool:
+    return isinstance(
+        place(gang("spread", members("worker", 1, **more)), Snapshot((machine,))), Plan
+    )
 
 
 # -- scores

@@ -1,7 +1,8 @@
-"""Nodes of a cluster as the brain sees them, and what all of its pods hold there.
+"""Nodes of a cluster as the brain sees them.
 
-An API server tells how many CPUs and devices a node has, not how they hang together; without a
-NodeResourceTopology a node counts as one cell, and the kubelet decides on the CPUs.
+An API server tells how many CPUs and devices a node has, not how they hang together: without a
+NodeResourceTopology a node counts as one cell. What its kubelet would do is known only where the
+kubelet was asked, or the topology tells of it.
 
 Thousands of nodes say the same of themselves, down to the images that they have: what is equal is
 kept once.
@@ -9,30 +10,40 @@ kept once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from sys import intern
 from typing import TypeVar
 
-from mooring.bodies.kubernetes.pods import PodView, amounts
+from mooring.bodies.kubernetes.pods import amounts
+from mooring.bodies.kubernetes.topology import TopologyView, Zone, over_zones
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
-from mooring.model.cluster import Cpu, Gpu, Node, NodeUse, Snapshot, Taint
-from mooring.model.resources import Counts, Resources, counts
+from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node, Taint, TopologyManager
+from mooring.model.resources import Counts, counts
 
 _GPU_KIND_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
+#: In MiB, of the whole card; and into how many devices each card is divided.
+_NVIDIA_MEMORY, _NVIDIA_REPLICAS = "nvidia.com/gpu.memory", "nvidia.com/gpu.replicas"
+#: Such as `64G`, by which AMD's labeller means GiB.
+_AMD_MEMORY = "amd.com/gpu.vram"
+_AMD_SIZE = re.compile(r"(\d{1,6})([MGT])", re.ASCII)
+_BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 _NIC_LABEL = "mooring.dev/nic-mbps"
+_MOST_SHAPES = 4096
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node and whether it takes pods at all."""
+    """A node and whether it takes pods at all. `zones`: what is free by cell, where it is told."""
 
     node: Node
     ready: bool
     pods_most: int
+    zones: tuple[Zone, ...] = ()
 
     @property
     def name(self) -> str:
@@ -47,6 +58,7 @@ def parse_node(obj: Object) -> NodeView:
     labels = {intern(key): intern(value) for key, value in written.items()}
     cpus = max(room.cpu_millis, capacity.cpu_millis) // 1000
     kind = next((labels[key] for key in _GPU_KIND_LABELS if key in labels), "")
+    devices = ((0, room.gpus),)
     taints = [
         Taint(text(one, "key"), text(one, "value"), text(one, "effect"))
         for one in items(obj, "spec", "taints")
@@ -64,10 +76,10 @@ def parse_node(obj: Object) -> NodeView:
     )
     node = Node(
         name=text(obj, "metadata", "name"),
-        cpus=_cpus(cpus),
+        cpus=_cpus(((0, cpus),)),
         cpu_millis=room.cpu_millis,
         memory_bytes=room.memory_bytes,
-        gpus=_gpus(room.gpus, kind),
+        gpus=_gpus(devices, kind, gpu_memory_bytes(labels)),
         nic_mbps=int(nic) if nic.isdigit() else None,
         labels=labels,
         taints=_kept_once(tuple(dict.fromkeys(taints))),
@@ -77,16 +89,6 @@ def parse_node(obj: Object) -> NodeView:
     )
     pods = text(allocatable, "pods")
     return NodeView(node, _ready(obj), int(pods) if pods.isdigit() else 110)
-
-
-@lru_cache(maxsize=1024)
-def _cpus(count: int) -> tuple[Cpu, ...]:
-    return tuple(Cpu(id=cpu, core=cpu, l3=0, cell=0, socket=0) for cpu in range(count))
-
-
-@lru_cache(maxsize=1024)
-def _gpus(count: int, kind: str) -> tuple[Gpu, ...]:
-    return tuple(Gpu(index=index, cell=0, kind=kind) for index in range(count))
 
 
 @lru_cache(maxsize=65_536)
@@ -114,32 +116,59 @@ def _ready(obj: Object) -> bool:
     )
 
 
-def snapshot(nodes: Iterable[NodeView], pods: Iterable[PodView]) -> Snapshot:
-    """The ready nodes in the order of their names, with what is held on them.
+def gpu_memory_bytes(labels: Mapping[str, str]) -> int:
+    """Of each device, as the labels of the vendors' own labellers say; 0 if they do not."""
+    told = labels.get(_NVIDIA_MEMORY, "")
+    if told.isdecimal():
+        shared = labels.get(_NVIDIA_REPLICAS, "")
+        parts = int(shared) if shared.isdecimal() else 1
+        return int(told) * 2**20 // max(1, parts)
+    size = _AMD_SIZE.fullmatch(labels.get(_AMD_MEMORY, ""))
+    return int(size.group(1)) * _BYTES[size.group(2)] if size else 0
 
-    Devices and CPUs of pods that carry no hint are taken from the lowest free numbers: only how
-    many are left matters then.
+
+def with_hardware(
+    view: NodeView, topology: TopologyView | None, kubelet: KubeletPolicy | None
+) -> NodeView:
+    """The node with its cells and its kubelet's settings, as far as they are known.
+
+    What the kubelet says of itself counts more than what a topology says of it. A topology that
+    speaks of fewer CPUs than the node has to give is none of this node's.
     """
-    usable = sorted((view.node for view in nodes if view.ready), key=lambda node: node.name)
-    by_name = {node.name: node for node in usable}
-    held: dict[str, list[PodView]] = {}
-    for pod in pods:
-        if pod.node in by_name and not pod.over:
-            held.setdefault(pod.node, []).append(pod)
-    use = {name: _use(by_name[name], mine) for name, mine in held.items()}
-    return Snapshot(tuple(usable), use)
+    zones = topology.zones if topology is not None else ()
+    if 1000 * sum(zone.cpus for zone in zones) < view.node.cpu_millis:
+        zones = ()
+    if not zones:
+        if kubelet is None:
+            return view
+        return replace(view, node=replace(view.node, kubelet=_kept_once(kubelet)))
+    node = view.node
+    gpus = node.gpus
+    if gpus and sum(zone.gpus for zone in zones) == len(gpus):
+        devices = tuple((zone.cell, zone.gpus) for zone in zones)
+        gpus = _gpus(devices, gpus[0].kind, gpus[0].memory_bytes)
+    policy = over_zones(kubelet, zones) if kubelet is not None else None
+    if policy is None and topology is not None:
+        policy = topology.policy
+    if policy is not None and gpus is node.gpus and gpus and len(zones) > 1:
+        # Nobody says where its devices hang, and so nobody knows what could not be aligned.
+        policy = replace(policy, topology_manager=TopologyManager.NONE)
+    cpus = _cpus(tuple((zone.cell, zone.cpus) for zone in zones))
+    known = replace(node, cpus=cpus, gpus=gpus, kubelet=_kept_once(policy))
+    return replace(view, node=known, zones=zones)
 
 
-def _use(node: Node, pods: list[PodView]) -> NodeUse:
-    resources = sum((pod.resources for pod in pods), Resources())
-    gpus = {gpu for pod in pods for gpu in pod.gpus}
-    unnamed = sum(pod.resources.gpus for pod in pods if not pod.gpus)
-    spare = (gpu.index for gpu in node.gpus if gpu.index not in gpus)
-    gpus |= {index for index, _ in zip(spare, range(unnamed), strict=False)}
-    return NodeUse(
-        resources=resources,
-        cpus=frozenset(cpu for pod in pods for cpu in pod.cpus),
-        gpus=frozenset(gpus),
-        ports=frozenset(port for pod in pods for port in pod.host_ports),
-        sharers=sum(1 for pod in pods if not pod.cpus),
+@lru_cache(_MOST_SHAPES)
+def _cpus(cells: tuple[tuple[int, int], ...]) -> tuple[Cpu, ...]:
+    """(cell, CPUs in it) -> CPUs, counted through. Nothing tells of sockets, caches and threads:
+    a cell counts as a socket with one cache, and each CPU as a core."""
+    homes = [cell for cell, count in cells for _ in range(count)]
+    return tuple(Cpu(cpu, cpu, cell, cell, cell) for cpu, cell in enumerate(homes))
+
+
+@lru_cache(_MOST_SHAPES)
+def _gpus(cells: tuple[tuple[int, int], ...], kind: str, memory_bytes: int) -> tuple[Gpu, ...]:
+    homes = [cell for cell, count in cells for _ in range(count)]
+    return tuple(
+        Gpu(index, cell, kind, memory_bytes=memory_bytes) for index, cell in enumerate(homes)
     )

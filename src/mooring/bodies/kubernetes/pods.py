@@ -17,6 +17,7 @@ from mooring.model.member import MemberId
 from mooring.model.resources import Resources, is_extended, parse_quantity
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+_LONGEST_LIST, _MOST_IDS = 16_384, 16_384
 #: Reasons with which a kubelet turns a pod away that was bound to it: the room was not there.
 TURNED_AWAY = frozenset(
     {
@@ -76,6 +77,8 @@ class PodView:
     cpus: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     created_at_s: float = 0.0
+    whole_cpus: int = 0
+    """CPUs that a static CPU manager gives to it alone."""
 
     @property
     def over(self) -> bool:
@@ -117,6 +120,7 @@ def parse_pod(obj: Object) -> PodView:
         cpus=cpus,
         gpus=gpus,
         created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
+        whole_cpus=_whole_cpus(obj),
     )
 
 
@@ -156,14 +160,26 @@ def amounts(listed: Object) -> Resources:
 
 
 def parse_ids(listed: str) -> tuple[int, ...]:
-    """`0-2,5` -> (0, 1, 2, 5); nothing for what is no such list."""
+    """`0-2,5` -> (0, 1, 2, 5); nothing for what is no such list. Anybody may write annotations."""
+    if len(listed) > _LONGEST_LIST:
+        return ()
     ids: list[int] = []
     for part in filter(None, listed.split(",")):
         low, _, high = part.partition("-")
-        if not low.isdigit() or not (high or low).isdigit():
+        if not all(one.isdecimal() and len(one) <= 4 for one in (low, high or low)):
             return ()
         ids += range(int(low), int(high or low) + 1)
+        if len(ids) > _MOST_IDS:
+            return ()
     return tuple(ids)
+
+
+def _whole_cpus(obj: Object) -> int:
+    """Of containers that ask for whole CPUs, in a pod that the server calls Guaranteed."""
+    if text(obj, "status", "qosClass") != "Guaranteed":
+        return 0
+    millis = (_requests(one).cpu_millis for one in items(obj, "spec", "containers"))
+    return sum(asked // 1000 for asked in millis if asked % 1000 == 0)
 
 
 def _requests(container: Object) -> Resources:

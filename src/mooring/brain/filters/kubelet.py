@@ -58,7 +58,8 @@ def _cannot(want: Want, policy: KubeletPolicy | None, threads: int = 1) -> str:
     if want.exclusive and policy.cpu_manager is not CpuManager.STATIC:
         return "its CPU manager gives nobody CPUs of their own"
     devices = want.gpus or int(want.gpu_share > 0)
-    container = Container(want.cpu_millis, want.whole_cpus, devices, want.exclusive)
+    alone = want.exclusive or want.gpus > 0
+    container = Container(want.cpu_millis, want.handed_cpus, devices, alone)
     problem = gpu_pod_problem((container,), policy, threads)
     return f"{problem.sentence}; {problem.repair_sentence}" if problem else ""
 

@@ -1,0 +1,110 @@
+"""What the pods of a cluster hold on its nodes.
+
+Only the kubelets know which CPUs and devices a pod has. Those of Mooring carry the plan's as hints;
+for the others, as many are set aside as they hold, in the cells where a topology says that some
+are taken, and else the lowest that nobody is known to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mooring.bodies.kubernetes.nodes import NodeView
+from mooring.bodies.kubernetes.pods import PodView
+from mooring.model.cluster import CpuManager, Node, NodeUse, Snapshot
+from mooring.model.resources import Resources
+
+
+@dataclass(frozen=True)
+class Kept:
+    """CPUs and devices of a node that are spoken for: nobody else's pods can have those."""
+
+    cpus: frozenset[int] = frozenset()
+    gpus: frozenset[int] = frozenset()
+
+
+_NOTHING = Kept()
+
+
+def snapshot(
+    nodes: Iterable[NodeView],
+    pods: Iterable[PodView],
+    kept: Mapping[str, Kept] | None = None,
+) -> Snapshot:
+    """The ready nodes in the order of their names, with what these pods hold on them.
+
+    `kept`, by node: what gangs hold that are not among the pods.
+    """
+    usable = sorted((view for view in nodes if view.ready), key=lambda view: view.name)
+    by_name = {view.name: view for view in usable}
+    held: dict[str, list[PodView]] = {}
+    for pod in pods:
+        if pod.node in by_name and not pod.over:
+            held.setdefault(pod.node, []).append(pod)
+    others = kept or {}
+    use = {
+        name: _use(by_name[name], mine, others.get(name, _NOTHING)) for name, mine in held.items()
+    }
+    return Snapshot(tuple(view.node for view in usable), use)
+
+
+def _use(view: NodeView, pods: Sequence[PodView], kept: Kept) -> NodeUse:
+    node = view.node
+    cpus = {cpu for pod in pods for cpu in pod.cpus}
+    gpus = {gpu for pod in pods for gpu in pod.gpus}
+    unnamed = [pod for pod in pods if not pod.cpus and _pins(node, pod)]
+    if unnamed:
+        wanted = sum(pod.whole_cpus for pod in unnamed)
+        cpus |= set(_cpus_of_others(view, wanted, cpus | kept.cpus))
+    cards = sum(pod.resources.gpus for pod in pods if not pod.gpus)
+    if cards:
+        gpus |= set(_gpus_of_others(view, cards, gpus | kept.gpus))
+    return NodeUse(
+        resources=sum((pod.resources for pod in pods), Resources()),
+        cpus=frozenset(cpus),
+        gpus=frozenset(gpus),
+        ports=frozenset(port for pod in pods for port in pod.host_ports),
+        sharers=sum(1 for pod in pods if not pod.cpus) - len(unnamed),
+    )
+
+
+def _pins(node: Node, pod: PodView) -> bool:
+    """Has the kubelet surely given the pod CPUs of its own?"""
+    static = node.kubelet is not None and node.kubelet.cpu_manager is CpuManager.STATIC
+    return static and pod.whole_cpus > 0
+
+
+def _cpus_of_others(view: NodeView, wanted: int, spoken_for: Collection[int]) -> Iterator[int]:
+    node = view.node
+    reserved = node.kubelet.reserved_cpus if node.kubelet is not None else frozenset()
+    taken = {zone.cell: zone.cpus_handed_out - zone.cpus_free for zone in view.zones}
+    homes = {cpu.id: cpu.cell for cpu in node.cpus if cpu.id not in reserved}
+    return _set_aside(homes, wanted, spoken_for, taken)
+
+
+def _gpus_of_others(view: NodeView, wanted: int, spoken_for: Collection[int]) -> Iterator[int]:
+    taken = {zone.cell: zone.gpus - zone.gpus_free for zone in view.zones}
+    homes = {gpu.index: gpu.cell for gpu in view.node.gpus}
+    return _set_aside(homes, wanted, spoken_for, taken)
+
+
+def _set_aside(
+    homes: Mapping[int, int], wanted: int, spoken_for: Collection[int], taken: Mapping[int, int]
+) -> Iterator[int]:
+    """`wanted` of those that nobody has: first where more are taken than is known of."""
+    unexplained = dict(taken)
+    for one in spoken_for:
+        if one in homes:
+            unexplained[homes[one]] = unexplained.get(homes[one], 0) - 1
+    late = []
+    for one, cell in homes.items():
+        if one in spoken_for:
+            continue
+        if wanted and unexplained.get(cell, 0) > 0:
+            unexplained[cell] -= 1
+            wanted -= 1
+            yield one
+        else:
+            late.append(one)
+    yield from late[:wanted]

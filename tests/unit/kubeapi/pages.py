@@ -1,0 +1,72 @@
+"""A small API server whose objects a test lays out by path; it notes every call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.kubeconfig import Access
+
+
+class Pages:
+    """`json`: path -> what it answers; `codes`: path -> a refusal; `text`: path -> plain text.
+
+    A path that was not laid out is not there. Watches stay open and say nothing.
+    """
+
+    def __init__(self) -> None:
+        self.json: dict[str, Any] = {}
+        self.text: dict[str, str] = {}
+        self.codes: dict[str, int] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.queries: list[dict[str, str]] = []
+        self.busy = 0
+        self.most_at_once = 0
+        self.open = asyncio.Event()
+        """Cleared by a test that wants to see who waits for an answer."""
+        self.open.set()
+
+    def items(self, path: str, *objects: Any) -> None:
+        self.json[path] = {"metadata": {"resourceVersion": "1"}, "items": list(objects)}
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.calls.append((request.method, request.path))
+        self.queries.append(dict(request.query))
+        self.busy += 1
+        self.most_at_once = max(self.most_at_once, self.busy)
+        try:
+            await request.read()
+            await self.open.wait()
+            return self._answer(request.path)
+        finally:
+            self.busy -= 1
+
+    def _answer(self, path: str) -> web.Response:
+        if path in self.text:
+            return web.Response(text=self.text[path])
+        code = self.codes.get(path, 200 if path in self.json else 404)
+        if code >= 400:
+            refusal = {"kind": "Status", "code": code, "message": f"said {code}"}
+            return web.json_response(refusal, status=code)
+        return web.json_response(self.json[path])
+
+
+@asynccontextmanager
+async def pages() -> AsyncIterator[tuple[Pages, Client]]:
+    laid_out = Pages()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", laid_out.handle)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    try:
+        async with Client(Access(f"http://{host}:{port}")) as client:
+            yield laid_out, client
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,85 @@
+"""Who holds what when a round begins: admitted gangs by their records, others by their pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mooring.bodies.kubernetes.nodes import NodeView, parse_node
+from mooring.bodies.kubernetes.pods import PodView, parse_pod
+from mooring.model.plan import Placement, Plan
+from mooring.operator.admission import Candidate, job_key, occupied
+from mooring.operator.cycle import admit
+from mooring.operator.jobs import meaning_of, parse_view
+from mooring.operator.record import Record
+
+
+def node(gpus: int) -> NodeView:
+    listed = {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": str(gpus)}
+    ready = [{"type": "Ready", "status": "True"}]
+    return parse_node(
+        {
+            "metadata": {"name": "n0"},
+            "status": {"allocatable": listed, "conditions": ready},
+        }
+    )
+
+
+def pod(name: str, gpus: int, **labels: str) -> PodView:
+    asked = {"cpu": "1", "nvidia.com/gpu": str(gpus)}
+    return parse_pod(
+        {
+            "metadata": {"name": name, "namespace": "team", "uid": name, "labels": labels},
+            "spec": {"nodeName": "n0", "containers": [{"resources": {"requests": asked}}]},
+            "status": {"phase": "Running"},
+        }
+    )
+
+
+def holding(gpus: tuple[int, ...]) -> Candidate:
+    """A job of one worker that was admitted to these devices of the node."""
+    asked = {"cpu": 1, "memory": "1Gi", "gpu": len(gpus)}
+    job: dict[str, Any] = {
+        "apiVersion": "mooring.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "train", "namespace": "team", "uid": "uid-train"},
+        "spec": {
+            "framework": "indexed",
+            "image": "train:1",
+            "roles": {"worker": {"command": ["x"], "resources": asked}},
+        },
+    }
+    view, meaning = parse_view(job), meaning_of(job)
+    key = job_key(view.key)
+    cluster, _ = occupied([], [node(4)], [])
+    plan = cluster.place(replace(meaning.gang, job=key))
+    assert isinstance(plan, Plan)
+    [one] = plan.placements
+    moved = Placement(one.member, replace(one.slot, gpus=gpus))
+    record = admit(Record(queued_at_s=0.0), replace(plan, placements=(moved,)), meaning.policy, 0.0)
+    return Candidate(view, meaning, record, "default")
+
+
+def test_a_strangers_devices_do_not_push_a_gang_out_of_the_books() -> None:
+    """Both have two of the four; which two the stranger has, nobody says."""
+    cluster, running = occupied([holding((0, 1))], [node(4)], [pod("stranger", 2)])
+    assert [one.gang.job for one in running] == ["team/train"]
+    assert cluster.free("n0").gpus == 0
+
+
+def test_a_gang_whose_room_was_taken_still_holds_what_its_pods_hold() -> None:
+    """Two devices, and three wanted: the gang is taken back soon, but its pod is there now."""
+    mine = {
+        "app.kubernetes.io/managed-by": "mooring",
+        "mooring.dev/job": "train",
+        "mooring.dev/job-uid": "uid-train",
+        "mooring.dev/role": "worker",
+        "mooring.dev/index": "0",
+        "mooring.dev/epoch": "0",
+        "mooring.dev/attempt": "0",
+    }
+    pods = [pod("stranger", 1), pod("train-worker-0", 2, **mine)]
+    cluster, running = occupied([holding((0, 1))], [node(2)], pods)
+    assert running == []
+    assert cluster.free("n0").cpu_millis == 14_000
+    assert cluster.free("n0").gpus == 0
