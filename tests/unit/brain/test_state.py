@@ -97,7 +97,9 @@ def test_every_kubelet_admits_what_is_sent_to_it(
                 static = each.kubelet.cpu_manager is CpuManager.STATIC
                 exclusive = member.pinning is EXCLUSIVE
                 assert not exclusive or static
-                assert exclusive or not member.resources.gpus or not static
+                asked = member.resources
+                whole = asked.cpu_millis > 0 and asked.cpu_millis % 1000 == 0
+                assert exclusive or not asked.gpus or not static or whole
                 if exclusive:
                     assert not each.kubelet.reserved_cpus & set(placement.slot.cpus)
                     if each.kubelet.topology_manager is TopologyManager.SINGLE_NUMA_NODE:
