@@ -9,35 +9,10 @@ import pytest
 from kube.cluster.fake_nodes import NodeShape
 from kube.operator import training_job
 from kube.scenarios import Stage
+from kube.volcano import groups_path, pod_groups
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("kube-scheduler", "kube-controller-manager")]
-
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#: As much of Volcano's definition as its users need.
-POD_GROUPS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "podgroups.scheduling.volcano.sh"},
-    "spec": {
-        "group": "scheduling.volcano.sh",
-        "scope": "Namespaced",
-        "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup"},
-        "versions": [
-            {
-                "name": "v1beta1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,17 +30,8 @@ def nothing_left(stage: Stage) -> Iterator[None]:
 @pytest.fixture
 def volcano(stage: Stage) -> Iterator[str]:
     """Where PodGroups are."""
-    groups = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{stage.namespace}/podgroups"
-    stage.admin.create(DEFINITIONS, POD_GROUPS)
-    try:
-        until(
-            lambda: stage.plane.kubectl("get", "podgroups", "-A").returncode == 0,
-            "PodGroups are served",
-            60,
-        )
-        yield groups
-    finally:
-        stage.admin.delete(f"{DEFINITIONS}/podgroups.scheduling.volcano.sh")
+    with pod_groups(stage.plane):
+        yield groups_path(stage.namespace)
 
 
 def test_the_default_scheduler_keeps_servers_and_workers_apart(stage: Stage) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from mooring.install.names import (
     GROUP,
-    JOB_PRIORITY,
     LEASE,
     OPERATOR,
     WEBHOOK_CONFIGURATION,
@@ -23,7 +22,9 @@ from mooring.install.names import (
 from mooring.install.settings import Settings
 
 _RBAC = "rbac.authorization.k8s.io"
-_READ = ("get", "list", "watch")
+#: What a cache needs; single objects are never asked for.
+_FOLLOW = ("list", "watch")
+_READ = ("get", *_FOLLOW)
 
 
 class Where(StrEnum):
@@ -59,24 +60,15 @@ class Grant:
 def grants(settings: Settings) -> Iterator[Grant]:
     """Everything that the operator's service account may do."""
     cluster, jobs, own = Where.CLUSTER, Where.JOBS, Where.OWN
-    yield Grant(cluster, "", ("nodes",), _READ, "what there is, and where a gang fits")
-    yield Grant(cluster, "", ("pods",), _READ, "who holds what: every pod of the cluster counts")
-    yield Grant(cluster, GROUP, ("pools",), _READ, "the shares of teams")
-    yield Grant(cluster, GROUP, ("pools/status",), ("patch", "update"), "what a pool's jobs hold")
+    yield Grant(cluster, "", ("nodes",), _FOLLOW, "what there is, and where a gang fits")
+    yield Grant(cluster, "", ("pods",), _FOLLOW, "who holds what: every pod of the cluster counts")
+    yield Grant(cluster, GROUP, ("pools",), _FOLLOW, "the shares of teams")
     yield Grant(
         cluster,
         "topology.node.k8s.io",
         ("noderesourcetopologies",),
-        _READ,
+        _FOLLOW,
         "NUMA cells, where the cluster publishes them",
-    )
-    yield Grant(
-        cluster,
-        "scheduling.k8s.io",
-        ("priorityclasses",),
-        ("get",),
-        "whether the class of job pods exists",
-        (JOB_PRIORITY,),
     )
     if settings.kubelet_config:
         yield Grant(
@@ -95,15 +87,17 @@ def grants(settings: Settings) -> Iterator[Grant]:
             "to enter the certificate of its webhook",
             (WEBHOOK_CONFIGURATION,),
         )
-    yield Grant(jobs, "", ("pods",), ("create", "delete"), "the members")
+    yield Grant(
+        jobs, "", ("pods",), ("get", "create", "delete"), "the members; get: whose name is taken"
+    )
     yield Grant(jobs, "", ("pods/proxy",), ("get",), "steps and figures, from the first member")
     yield Grant(jobs, "", ("services",), ("get", "create"), "one headless Service a job")
     yield Grant(jobs, "", ("secrets",), ("create",), "the token of MPI agents; never read")
-    yield Grant(jobs, "", ("events",), ("create", "patch"), "what `kubectl describe` shows")
+    yield Grant(jobs, "", ("events",), ("create",), "what `kubectl describe` shows")
     yield Grant(
-        jobs, GROUP, ("trainingjobs",), (*_READ, "delete"), "the jobs; delete: ttlAfterFinished"
+        jobs, GROUP, ("trainingjobs",), (*_FOLLOW, "delete"), "the jobs; delete: ttlAfterFinished"
     )
-    yield Grant(jobs, GROUP, ("trainingjobs/status",), ("patch", "update"), "the job's record")
+    yield Grant(jobs, GROUP, ("trainingjobs/status",), ("update",), "the job's record")
     if settings.volcano:
         yield Grant(
             jobs,
@@ -115,9 +109,6 @@ def grants(settings: Settings) -> Iterator[Grant]:
     leases = "coordination.k8s.io"
     yield Grant(own, leases, ("leases",), ("create",), "one replica leads at a time")
     yield Grant(own, leases, ("leases",), ("get", "update"), "to hold and hand on", (LEASE,))
-    yield Grant(
-        own, "", ("events",), ("create", "patch"), "changes of leader, and its own troubles"
-    )
 
 
 def service_account(settings: Settings) -> Manifest:
