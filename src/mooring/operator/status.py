@@ -310,7 +310,8 @@ def _conditions(record: Record, figures: Figures, before: Object, now_s: float) 
     for kind in _CONDITIONS:
         value = "True" if holds[kind] else "False"
         old = known.get(kind)
-        if old is None and not holds[kind]:
+        # Every job has been in the queue, also one that was admitted before that was written.
+        if old is None and not holds[kind] and kind != "Queued":
             continue
         since = write_seconds(now_s)
         if old is not None and text(old, "status") == value:

@@ -61,12 +61,16 @@ def preempt(lane: Lane) -> None:
 
 
 def delete(lane: Lane) -> None:
-    """A running job is deleted, and another of the same name is made at once."""
+    """A running job is deleted, and another of the same name is made at once.
+
+    The second one names its node: elsewhere it would go where the first one's pods are gone already.
+    """
+    here = {"nodeSelector": {"kubernetes.io/hostname": f"{lane.name}-000"}}
     lane.create(lane.job("one", roles={"worker": 2}))
     lane.wait_running("one", 0, 2)
     before = {pod["metadata"]["uid"] for pod in lane.jobs.pods("one")}
     lane.jobs.delete("one")
-    lane.create(lane.job("one", roles={"worker": 1, "ps": 1}))
+    lane.create(lane.job("one", roles={"worker": 1, "ps": 1}, placement=here))
     lane.wait_running("one", 0, 2)
 
     def all_new() -> bool:
