@@ -21,6 +21,7 @@ from mooring.model.member import MemberId
 from mooring.model.status import Phase
 from mooring.operator import status
 from mooring.operator.carry import Carrier
+from mooring.operator.discretion import discreet_text
 from mooring.operator.jobs import JobView, Meaning, parse_view
 from mooring.operator.pulse import Live
 from mooring.operator.record import Record, Stage
@@ -113,7 +114,7 @@ class Statuses:
 
     async def reject(self, view: JobView, error: BadInput, now_s: float) -> None:
         """Said once. The epoch is that of the next start, should the job be put right."""
-        message = str(error)
+        message = discreet_text(error)
         if view.status.get("reason") == status.REJECTED and view.status.get("message") == message:
             return
         after: dict[str, Json] = {

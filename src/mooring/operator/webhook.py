@@ -19,6 +19,7 @@ from aiohttp import web
 
 from mooring.install.names import WEBHOOK_PATH
 from mooring.model.errors import BadInput, Problem
+from mooring.operator.discretion import discreet
 from mooring.spec.changes import forbidden_changes
 from mooring.spec.job import TrainingJob
 from mooring.spec.load import check_pool
@@ -126,7 +127,7 @@ def _answer(uid: str, problems: Sequence[Problem]) -> dict[str, Any]:
                 ]
             },
         }
-        log.info("refused: %s", _shortened(", ".join(one.path for one in problems)))
+        log.info("refused: %s", _shortened(", ".join(discreet(one).path for one in problems)))
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 

@@ -19,6 +19,7 @@ from mooring.kubeapi.errors import KubeError
 from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId, Pinning
+from mooring.operator.discretion import discreet_text
 from mooring.operator.jobs import JobView, Meaning, meaning_of
 from mooring.operator.kubelets import ask_kubelets
 from mooring.operator.status import decode
@@ -67,7 +68,7 @@ async def report_of(client: Client, view: JobView) -> JobReport:
     try:
         meaning = meaning_of(view.object)
     except BadInput as error:
-        return _rejected(view, str(error))
+        return _rejected(view, discreet_text(error))
     ids = [member.id for member in meaning.gang.members]
     record = decode(view.status, ids, view.created_at_s)
     placed = [member for member in ids if member in record.slots] or ids
