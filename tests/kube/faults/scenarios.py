@@ -63,7 +63,7 @@ def preempt(lane: Lane) -> None:
 def delete(lane: Lane) -> None:
     """A running job is deleted, and another of the same name is made at once.
 
-    The second one names its node: elsewhere it would go where the first one's pods are gone already.
+    The second one names its node: otherwise that depends on how soon the first one's pods are gone.
     """
     here = {"nodeSelector": {"kubernetes.io/hostname": f"{lane.name}-000"}}
     lane.create(lane.job("one", roles={"worker": 2}))
