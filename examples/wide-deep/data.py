@@ -22,6 +22,8 @@ CARDINALITY = {
 }
 CATEGORICAL = len(CARDINALITY)
 DENSE = 8
+#: The first of the streams that nobody trains on.
+HELD_OUT = 900_000
 
 
 def pseudo_random(ids, salt):
@@ -64,3 +66,17 @@ def make_dataset(seed, size, rows):
     numbers = tf.data.Dataset.range(2**62)
     batches = numbers.map(lambda number: make_batch(seed, number, size, rows))
     return batches.prefetch(2)
+
+
+def make_streams(coordinator, seed, size, rows):
+    """An iterator over one stream a worker: none sees what another sees."""
+
+    def stream(context):
+        worker = tf.distribute.coordinator.experimental_get_current_worker_index()
+        return make_dataset(seed + worker, size, rows)
+
+    @tf.function
+    def datasets():
+        return coordinator.strategy.distribute_datasets_from_function(stream)
+
+    return iter(coordinator.create_per_worker_dataset(datasets))

@@ -1,15 +1,13 @@
-"""Wide & Deep, and Adagrad that touches only the rows that a batch uses.
+"""Wide & Deep: rows are looked up where they live, and only their gradients travel back.
 
-The table has millions of rows and a batch a few thousand: rows are looked up where they live, and
-only their gradients travel back. An optimizer that updates whole tables would be many times slower.
+The table has millions of rows and a batch a few thousand. Looked up by `tf.nn.embedding_lookup` on
+the variable itself, only those rows leave the server.
 """
 
 from itertools import pairwise
 
 import tensorflow as tf
 from data import CATEGORICAL, DENSE
-
-INITIAL_ACCUMULATOR = 0.1
 
 
 def _variable(name, shape, scale):
@@ -19,24 +17,16 @@ def _variable(name, shape, scale):
         part = shape if partition_shape is None else partition_shape
         if scale == 0:
             return tf.zeros(part)
-        return tf.random.stateless_uniform(part, (len(name), 7), -scale, scale)
+        begin = 0 if partition_offset is None else partition_offset[0]
+        return tf.random.stateless_uniform(part, (len(name), begin), -scale, scale)
 
     return tf.Variable(fill, name=name, shape=shape, dtype=tf.float32)
-
-
-def _accumulator(part):
-    """Adagrad's memory of the gradients of `part`, on the same server."""
-    with tf.distribute.get_strategy().extended.colocate_vars_with(part):
-        return tf.Variable(
-            lambda: tf.fill(part.shape, INITIAL_ACCUMULATOR), shape=part.shape, dtype=tf.float32
-        )
 
 
 class WideDeep:
     """Create it in the strategy's scope: then its variables live on the parameter servers."""
 
-    def __init__(self, rows, width, hidden, learning_rate):
-        self.learning_rate = learning_rate
+    def __init__(self, rows, width, hidden, optimizer):
         inputs = CATEGORICAL * width + DENSE
         self.embedding = _variable("embedding", (rows, width), 0.05)
         self.wide = _variable("wide", (rows, 1), 0)
@@ -48,10 +38,10 @@ class WideDeep:
             )
             for depth, (fan_in, fan_out) in enumerate(pairwise(sizes))
         ]
-        whole = [self.embedding, self.wide, *(part for layer in self.layers for part in layer)]
-        # A variable that the strategy divided is a list of parts; each learns by itself.
-        self.parts = [part for one in whole for part in getattr(one, "variables", [one])]
-        self.accumulators = [_accumulator(part) for part in self.parts]
+        self.variables = [self.embedding, self.wide]
+        self.variables += [part for layer in self.layers for part in layer]
+        self.optimizer = optimizer
+        optimizer.build(self.variables)
 
     def logits(self, rows, dense):
         # A popular row occurs many times in a batch: fetch it once.
@@ -71,24 +61,12 @@ class WideDeep:
         with tf.GradientTape() as tape:
             logits = self.logits(rows, dense)
             loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(clicks, logits))
-        for part, accumulator, gradient in zip(
-            self.parts, self.accumulators, tape.gradient(loss, self.parts), strict=True
-        ):
-            _adagrad(part, accumulator, gradient, self.learning_rate)
+        self.optimizer.minimize(loss, self.variables, tape)
         return loss
 
-
-def _adagrad(variable, accumulator, gradient, learning_rate):
-    """Runs on the server that holds the variable; other workers may be updating it as well."""
-    common = {
-        "var": variable.handle,
-        "accum": accumulator.handle,
-        "lr": learning_rate,
-        "epsilon": 1e-7,
-    }
-    if isinstance(gradient, tf.IndexedSlices):
-        tf.raw_ops.ResourceSparseApplyAdagradV2(
-            grad=gradient.values, indices=gradient.indices, **common
-        )
-    else:
-        tf.raw_ops.ResourceApplyAdagradV2(grad=gradient, **common)
+    def judge(self, rows, dense, clicks):
+        """(loss, share of right guesses) on one batch that is not learnt from."""
+        logits = self.logits(rows, dense)
+        loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(clicks, logits))
+        right = tf.equal(logits > 0, clicks > 0.5)
+        return loss, tf.reduce_mean(tf.cast(right, tf.float32))

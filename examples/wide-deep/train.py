@@ -1,20 +1,14 @@
-"""Wide & Deep with parameter servers. Every role runs this file; TF_CONFIG says which it is.
+"""Wide & Deep with parameter servers, made fast. Every role runs this file.
 
-Workers and parameter servers only serve. The chief describes the model and the step, and hands
-steps to whichever worker is free, in bursts; after each burst it reports to Mooring.
+Workers and parameter servers only serve, inside `mt.strategy()`. The chief describes the model and
+the step, and hands steps to whichever worker is free, in bursts; after each burst it reports to
+Mooring. `plain.py` is the same model as TensorFlow's tutorial would have it.
 """
 
 import argparse
-import os
 
-import tensorflow as tf
-from data import make_dataset
-from model import WideDeep
-
-from mooring import step
-
-# With a single inter-op thread a server waits for itself, silently and for ever.
-INTER_OP_THREADS = max(3, int(os.environ.get("TF_NUM_INTEROP_THREADS", "0")))
+import mooring
+import mooring.tensorflow as mt
 
 
 def parse_arguments():
@@ -25,73 +19,57 @@ def parse_arguments():
     parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the embedding table")
     parser.add_argument("--width", type=int, default=16, help="numbers in a row")
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 32])
-    parser.add_argument("--learning-rate", type=float, default=0.1)
+    parser.add_argument("--optimizer", choices=["lazy-adam", "adam"], default="lazy-adam")
+    parser.add_argument("--learning-rate", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--partition",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="divide large tables over all parameter servers instead of one server a table",
-    )
+    parser.add_argument("--judge", type=int, default=40, help="batches of held-out data at the end")
     return parser.parse_args()
 
 
-def serve(cluster):
-    config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=INTER_OP_THREADS)
-    server = tf.distribute.Server(
-        cluster.cluster_spec(),
-        job_name=cluster.task_type,
-        task_index=cluster.task_id,
-        protocol="grpc",
-        config=config,
-    )
-    server.join()
+def main():
+    arguments = parse_arguments()
+    strategy = mt.strategy()
 
+    import tensorflow as tf
+    from data import HELD_OUT, make_streams
+    from dense_adam import DenseAdam
+    from model import WideDeep
 
-def coordinate(cluster, arguments):
-    tf.config.threading.set_inter_op_parallelism_threads(INTER_OP_THREADS)
-    partitioner = None
-    if arguments.partition:
-        partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
-            min_shard_bytes=256 << 10, max_shards=cluster.cluster_spec().num_tasks("ps")
-        )
-    strategy = tf.distribute.ParameterServerStrategy(cluster, variable_partitioner=partitioner)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    make_optimizer = mt.LazyAdam if arguments.optimizer == "lazy-adam" else DenseAdam
     with strategy.scope():
-        model = WideDeep(arguments.rows, arguments.width, arguments.hidden, arguments.learning_rate)
-
-    def stream(context):
-        seed = arguments.seed * 1000 + context.input_pipeline_id
-        return make_dataset(seed, arguments.batch, arguments.rows)
+        optimizer = make_optimizer(arguments.learning_rate)
+        model = WideDeep(arguments.rows, arguments.width, arguments.hidden, optimizer)
 
     @tf.function
     def train(batches):
         return strategy.run(model.train, args=next(batches))
 
-    batches = iter(
-        coordinator.create_per_worker_dataset(
-            lambda: strategy.distribute_datasets_from_function(stream)
-        )
-    )
+    @tf.function
+    def judge(batches):
+        return strategy.run(model.judge, args=next(batches))
+
+    def burst(function, batches, count):
+        scheduled = [coordinator.schedule(function, args=(batches,)) for _ in range(count)]
+        coordinator.join()
+        return coordinator.fetch(scheduled)
+
+    batches = make_streams(coordinator, arguments.seed * 1000, arguments.batch, arguments.rows)
     first = last = None
     for done in range(0, arguments.steps, arguments.burst):
         count = min(arguments.burst, arguments.steps - done)
-        scheduled = [coordinator.schedule(train, args=(batches,)) for _ in range(count)]
-        coordinator.join()
-        last = sum(float(loss) for loss in coordinator.fetch(scheduled)) / count
-        first = last if first is None else first
-        step(count * arguments.batch, last, done + count, arguments.steps)
+        last = sum(map(float, burst(train, batches, count))) / count
+        if first is None:
+            first = last
+            mt.check_lookups(train)
+        mooring.step(count * arguments.batch, last, done + count, arguments.steps)
         print(f"step {done + count:5d} loss {last:.4f}", flush=True)
     print(f"loss {first:.4f} -> {last:.4f}", flush=True)
-
-
-def main():
-    arguments = parse_arguments()
-    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    if cluster.task_type == "chief":
-        coordinate(cluster, arguments)
-    else:
-        serve(cluster)
+    if arguments.judge:
+        held_out = make_streams(coordinator, HELD_OUT, arguments.batch, arguments.rows)
+        judged = burst(judge, held_out, arguments.judge)
+        loss, right = (sum(float(each[at]) for each in judged) / len(judged) for at in (0, 1))
+        print(f"held out: loss {loss:.4f} accuracy {right:.4f}", flush=True)
 
 
 if __name__ == "__main__":

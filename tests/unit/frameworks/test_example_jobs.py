@@ -27,6 +27,13 @@ def test_example(path: Path) -> None:
     assert (path.parent / "README.md").is_file()
 
 
+def test_the_plain_variant_is_a_job_too() -> None:
+    path = EXAMPLES / "wide-deep" / "plain.yaml"
+    job = TrainingJob.model_validate(yaml.safe_load(path.read_text()))
+    assert len(expand(job, str(path)).members) == 5
+    assert all((path.parent / name).is_file() for name in job.spec.files)
+
+
 def test_there_are_examples() -> None:
     names = {path.parent.name for path in EXAMPLES.glob("*/job.yaml")}
     assert names >= {"wide-deep", "tf-allreduce", "pytorch-ddp", "mpi-allreduce", "indexed"}
