@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from mooring.bodies.local import cgroups, netns
 from mooring.doctor import Diagnosis, diagnose_run
 from mooring.doctor.read_run import read_run
+from mooring.record.plan_file import read_holdings
 from support.moor import Moor, write_job
 from support.waiting import until
 
@@ -35,6 +37,10 @@ while time.monotonic() < end:
 %s
     report()
 """
+
+
+SERVERS = {"framework": "tensorflow", "roles": {"ps": {"replicas": 2}, "worker": {"replicas": 2}}}
+BUSY = "mark = time.process_time() + 0.02\nwhile time.process_time() < mark: pass"
 
 
 @pytest.fixture
@@ -66,12 +72,7 @@ def run(moor: Moor, job: Path, *more: str) -> Diagnosis:
 
 
 def test_a_healthy_gang_of_servers_and_workers(moor: Moor, tmp_path: Path) -> None:
-    job = write_job(
-        tmp_path,
-        framework="tensorflow",
-        command=traffic("--bytes", "100000"),
-        roles={"ps": {"replicas": 2}, "worker": {"replicas": 2}},
-    )
+    job = write_job(tmp_path, command=traffic("--bytes", "100000"), **SERVERS)
     found = run(moor, job)
     assert ids(found) == []
     unknown = {one.id for one in found.checked if one.unknown}
@@ -114,18 +115,18 @@ def test_threads_set_by_hand_and_the_fix_in_the_file(moor: Moor, tmp_path: Path)
 
 @groups_only
 def test_a_quota(moor: Moor, tmp_path: Path) -> None:
-    """A fifth of a CPU for a member that would use a whole one."""
+    """A twentieth of a CPU for a member that would use a whole one."""
     job = write_job(
         tmp_path,
         framework="indexed",
-        command=steps("end_ = time.process_time() + 0.02\nwhile time.process_time() < end_: pass"),
+        command=steps(BUSY),
         roles={"worker": {"resources": {"cpu": 1}}},
     )
     with moor.started("run", job) as process:
         until(moor.runs, "a run", 30)
         token = moor.only_run().info.token
         group = until(lambda: cgroups.left_tokens().get(token), "its control groups", 30)
-        until(lambda: _set_quota(group, 20_000), "a quota", 30)
+        until(lambda: _set_quota(group, 5_000), "a quota", 30)
         assert process.wait(60) == 0
     found = diagnosis(moor)
     assert ids(found)[:1] == ["cpu-throttled"]
@@ -145,15 +146,162 @@ def _set_quota(groups: list[Path], quota_us: int) -> bool:
 
 
 def test_one_server_with_most_of_the_bytes(moor: Moor, tmp_path: Path) -> None:
-    job = write_job(
-        tmp_path,
-        framework="tensorflow",
-        command=traffic("--bytes", "300000,30000"),
-        roles={"ps": {"replicas": 2}, "worker": {"replicas": 2}},
-    )
+    job = write_job(tmp_path, command=traffic("--bytes", "300000,30000"), **SERVERS)
     found = run(moor, job)
     assert ids(found) == ["ps-hot"]
     assert found.findings[0].found.members == ("ps-0",)
+
+
+def test_servers_that_serve_nothing(moor: Moor, tmp_path: Path) -> None:
+    roles = {"ps": {"replicas": 4}, "worker": {"replicas": 2}}
+    command = traffic("--bytes", "100000,0,100000,0")
+    found = run(moor, write_job(tmp_path, framework="tensorflow", command=command, roles=roles))
+    assert ids(found) == ["ps-idle"]
+    assert found.findings[0].found.members == ("ps-1", "ps-3")
+
+
+def test_a_server_without_a_cpu_left(moor: Moor, tmp_path: Path) -> None:
+    command = traffic("--bytes", "20000", "--spin", "0.02", "--narrow", "--pause", "0")
+    roles = {"ps": {}, "worker": {"replicas": 2}}
+    job = write_job(tmp_path, framework="tensorflow", command=command, roles=roles)
+    assert ids(run(moor, job)) == ["ps-cpu"]
+
+
+@virtual_only
+def test_a_full_card_and_what_more_workers_would_gain(moor: Moor, tmp_path: Path) -> None:
+    roles = {"ps": {"nodeName": "node-0"}, "worker": {"replicas": 2, "nodeName": "node-1"}}
+    command = traffic("--bytes", "500000", "--pause", "0")
+    job = write_job(tmp_path, framework="tensorflow", command=command, roles=roles)
+    assert ids(run(moor, job, "--nodes", "2", "--nic-mbps", "20")) == ["ps-nic", "ps-scaling"]
+
+
+@virtual_only
+def test_two_servers_behind_one_card(moor: Moor, tmp_path: Path) -> None:
+    roles = {
+        "ps": {"replicas": 2, "nodeName": "node-0"},
+        "worker": {"replicas": 2, "nodeName": "node-1"},
+    }
+    command = traffic("--bytes", "250000", "--pause", "0")
+    job = write_job(tmp_path, framework="tensorflow", command=command, roles=roles)
+    found = run(moor, job, "--nodes", "3", "--nic-mbps", "20")
+    assert ids(found)[0] == "ps-one-nic"
+    assert found.findings[0].found.members == ("ps-0", "ps-1")
+
+
+@virtual_only
+def test_cards_with_room(moor: Moor, tmp_path: Path) -> None:
+    job = write_job(tmp_path, command=traffic("--bytes", "2000"), **SERVERS)
+    found = run(moor, job, "--nodes", "2", "--nic-mbps", "100")
+    assert ids(found) == []
+    answered = {one.id for one in found.checked if not one.unknown}
+    assert {"ps-nic", "ps-one-nic", "ps-scaling"} <= answered
+
+
+def test_a_worker_that_is_slower(moor: Moor, tmp_path: Path) -> None:
+    command = traffic("--bytes", "10000", "--pause", "0.03", "--slow", "1")
+    found = run(moor, write_job(tmp_path, command=command, **SERVERS))
+    assert ids(found) == ["straggler"]
+    assert found.findings[0].found.members == ("worker-1",)
+    assert "waits for data or the network" in found.findings[0].found.says
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
+def test_members_that_bind_themselves_to_the_same_cpu(moor: Moor, tmp_path: Path) -> None:
+    bind = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps(BUSY, bind),
+        roles={"worker": {"replicas": 2}},
+    )
+    found = run(moor, job)
+    assert ids(found) == ["cpu-overlap"]
+    assert found.findings[0].found.members == ("worker-0", "worker-1")
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
+def test_a_neighbour_on_exclusive_cpus(moor: Moor, tmp_path: Path) -> None:
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps(BUSY),
+        pinning="exclusive",
+        roles={"worker": {"resources": {"cpu": 1}}},
+    )
+    burners: list[subprocess.Popen[bytes]] = []
+    with moor.started("run", job) as process:
+        try:
+            until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
+            [cpu] = read_holdings(moor.only_run().plan_file)[0].slot.cpus
+            burn = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+            burners += [subprocess.Popen([*PYTHON, "-c", burn]) for _ in range(3)]
+            assert process.wait(60) == 0
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+    assert ids(diagnosis(moor))[:1] == ["cpu-neighbour"]
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
+def test_more_work_than_cpus_of_its_own(moor: Moor, tmp_path: Path) -> None:
+    """A loader process beside the trainer, both computing without end, on one CPU."""
+    fork = "if os.fork() == 0:\n    while time.monotonic() < end: pass\n    os._exit(0)"
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps(BUSY, fork),
+        pinning="exclusive",
+        roles={"worker": {"resources": {"cpu": 1}}},
+    )
+    assert "cpu-starved" in ids(run(moor, job))
+
+
+def test_cpus_that_nobody_uses(moor: Moor, tmp_path: Path) -> None:
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps("time.sleep(0.1)"),
+        roles={"worker": {"resources": {"cpu": 2}}},
+    )
+    found = run(moor, job)
+    assert ids(found) == ["cpu-idle"]
+    assert moor("doctor", "last", "--fix").returncode == 0
+    assert "cpu: 1" in job.read_text()
+
+
+@groups_only
+def test_memory_close_to_its_limit(moor: Moor, tmp_path: Path) -> None:
+    fill = (
+        "blocks = []\n"
+        "def used(): return int(open('/proc/self/statm').read().split()[1]) * 4096\n"
+        "while used() < 0.93 * (64 << 20): blocks.append(bytearray(b'x' * (1 << 20)))"
+    )
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps("time.sleep(0.1)", fill),
+        roles={"worker": {"resources": {"memory": "64Mi"}}},
+    )
+    assert ids(run(moor, job)) == ["mem-limit"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small /dev/shm")
+def test_shared_memory_that_is_full(moor: Moor, tmp_path: Path) -> None:
+    fill = "open('/dev/shm/batch', 'wb').write(bytes(15 << 19))"
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps("time.sleep(0.1)", fill),
+        roles={"worker": {}},
+    )
+    mount = 'mount -t tmpfs -o size=8m tmpfs /dev/shm && exec "$@"'
+    command = ["unshare", "-m", "sh", "-c", mount, "sh", sys.executable, "-m", "mooring"]
+    answer = subprocess.run(
+        [*command, "run", str(job)], env=moor.env, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert ids(diagnosis(moor)) == ["shm-full"]
 
 
 def test_this_machine_as_json(moor: Moor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,8 @@ def doctor(
             raise BadInput.at("moor doctor", "--node", "RUN, --live or --fix as well", "it alone")
         from mooring.doctor.read_node import read_node
 
-        _show(diagnose_node(read_node()), {}, as_json, html_file)
+        found = diagnose_node(read_node())
+        _show(found, [""] * len(found.findings), as_json, html_file)
         return 0
     if run is None:
         raise BadInput.at("moor doctor", "RUN", "nothing", "a run, or --node")
@@ -89,19 +91,20 @@ def _job_text(record: RunRecord, job_file: Path | None) -> tuple[str, Path]:
     return read_job_text(record)
 
 
-def _show(found: Diagnosis, patches: dict[str, str], as_json: bool, html_file: Path | None) -> None:
+def _show(found: Diagnosis, patches: Sequence[str], as_json: bool, html_file: Path | None) -> None:
     if html_file is not None:
         from mooring.doctor.html import render_html
 
         html_file.write_text(render_html(found, patches), encoding="utf-8")
         click.echo(f"wrote {html_file}", err=as_json)
     if as_json:
-        click.echo(json.dumps({**found.document(), "patches": patches}, indent=1))
+        click.echo(json.dumps(found.document(patches), indent=1))
     elif html_file is None:
-        from mooring.cli.console import console
+        from mooring.cli.console import console as make_console
         from mooring.doctor import text
 
-        console().print(text.diagnosis(found, patches))
+        console = make_console()
+        console.print(text.diagnosis(found, patches, console.width), soft_wrap=True)
 
 
 def _write(found: Diagnosis, text: str, path: Path, *, is_copy: bool) -> None:
@@ -136,7 +139,7 @@ def _live(record: RunRecord, as_json: bool) -> int:
         if ids != told or not alive:
             told = ids
             click.echo(f"— {time.strftime('%H:%M:%S')}", err=as_json)
-            _show(found, {}, as_json, None)
+            _show(found, [""] * len(found.findings), as_json, None)
         if not alive:
             return 0
         time.sleep(_LIVE_EVERY_S)

@@ -6,6 +6,7 @@ comes from the check itself, so that a page about it and a finding of it cannot 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -91,8 +92,8 @@ class Finding:
     why: str
     found: Found
 
-    def document(self) -> dict[str, JsonValue]:
-        """As `moor doctor --json` prints it."""
+    def document(self, patch: str = "") -> dict[str, JsonValue]:
+        """As `moor doctor --json` prints it; `patch` is its remedy as a diff of the job file."""
         found, remedy = self.found, self.found.remedy
         return {
             "id": self.id,
@@ -117,6 +118,7 @@ class Finding:
                 "changes": [change.document() for change in remedy.changes],
                 "code": remedy.code,
                 "where": remedy.where,
+                "patch": patch,
             },
             "gain": None
             if found.gain is None
@@ -142,10 +144,13 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     checked: tuple[Checked, ...]
 
-    def document(self) -> dict[str, JsonValue]:
+    def document(self, patches: Sequence[str] = ()) -> dict[str, JsonValue]:
+        told = patches or [""] * len(self.findings)
         return {
             "of": self.of,
-            "findings": [finding.document() for finding in self.findings],
+            "findings": [
+                finding.document(patch) for finding, patch in zip(self.findings, told, strict=True)
+            ],
             "checked": [
                 {"id": one.id, "title": one.title, "findings": one.findings, "unknown": one.unknown}
                 for one in self.checked

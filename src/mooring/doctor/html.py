@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jinja2
 
 from mooring.doctor.finding import Diagnosis
 
 
-def render_html(diagnosis: Diagnosis, patches: dict[str, str]) -> str:
-    """`patches`: finding id -> its remedy as a diff of the job file."""
+def render_html(diagnosis: Diagnosis, patches: Sequence[str]) -> str:
+    """`patches`: the remedy of each finding as a diff of the job file."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mooring.doctor", "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("doctor.html.j2").render(diagnosis=diagnosis, patches=patches)
+    return environment.get_template("doctor.html.j2").render(
+        diagnosis=diagnosis, findings=list(zip(diagnosis.findings, patches, strict=True))
+    )

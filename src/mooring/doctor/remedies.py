@@ -50,12 +50,9 @@ def fix(text: str, findings: Iterable[Finding], source: str) -> Fixed:
     return Fixed(text, tuple(applied), tuple(refused))
 
 
-def patches(diagnosis: Diagnosis, text: str, source: str) -> dict[str, str]:
-    """Finding id -> what its remedy alone would change in the job file."""
-    found: dict[str, str] = {}
-    for finding in diagnosis.findings:
-        fixed = fix(text, [finding], source)
-        patch = difference(text, fixed.text, source)
-        if patch:
-            found[finding.id] = found.get(finding.id, "") + patch
-    return found
+def patches(diagnosis: Diagnosis, text: str, source: str) -> tuple[str, ...]:
+    """What the remedy of each finding alone would change in the job file: a diff, or nothing."""
+    return tuple(
+        difference(text, fix(text, [finding], source).text, source)
+        for finding in diagnosis.findings
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.syntax import Syntax
+import textwrap
+from collections.abc import Iterator, Sequence
+
 from rich.text import Text
 
 from mooring.doctor.finding import Checked, Confidence, Diagnosis, Figure, Finding
@@ -14,41 +14,46 @@ _STYLE = {
     Confidence.LIKELY: "bold yellow",
     Confidence.POSSIBLE: "bold",
 }
+_DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _MOST_NAMES = 6
+_INDENT = "   "
+#: Longer lines are hard to read, however wide the terminal is.
+_WIDEST = 110
 
 
-def diagnosis(found: Diagnosis, patches: dict[str, str]) -> RenderableType:
-    """`patches`: finding id -> its remedy as a diff of the job file, where it has one."""
-    parts: list[RenderableType] = []
-    for number, finding in enumerate(found.findings, 1):
-        parts += [_finding(number, finding, patches.get(finding.id, "")), Text()]
-    return Group(*parts, *_summary(found))
+def diagnosis(found: Diagnosis, patches: Sequence[str], width: int) -> Text:
+    """`patches`: the remedy of each finding as a diff of the job file, where it has one."""
+    lines: list[Text] = []
+    for number, (finding, patch) in enumerate(zip(found.findings, patches, strict=True), 1):
+        lines += [*_finding(number, finding, patch, min(width, _WIDEST)), Text()]
+    lines += _summary(found, min(width, _WIDEST))
+    return Text("\n").join(lines)
 
 
-def _finding(number: int, finding: Finding, patch: str) -> RenderableType:
+def _finding(number: int, finding: Finding, patch: str, width: int) -> Iterator[Text]:
     one = finding.found
-    head = Text.assemble(
+    yield Text.assemble(
         (f"{number}. {finding.title}", _STYLE[one.confidence]),
         (f"  {finding.id}, {one.confidence.value}", "dim"),
     )
-    body: list[RenderableType] = [Text(one.says)]
-    body += [Text(f"· {_figure(figure)}") for figure in one.evidence]
-    body += [Text(finding.why, style="dim"), Text.assemble(("do: ", "bold"), one.remedy.does)]
+    yield from _wrapped(one.says, width)
+    for figure in one.evidence:
+        yield from _wrapped(f"· {_figure(figure)}", width)
+    yield from _wrapped(finding.why, width, "dim")
+    yield from _wrapped(f"do: {one.remedy.does}", width, "bold")
     if one.remedy.where:
-        body.append(Text(f"where: {one.remedy.where}", style="dim"))
-    if patch:
-        body.append(Syntax(patch.rstrip(), "diff", theme="ansi_dark", background_color="default"))
-    if one.remedy.code:
-        body.append(
-            Syntax(
-                one.remedy.code.rstrip(), "python", theme="ansi_dark", background_color="default"
-            )
-        )
+        yield from _wrapped(f"where: {one.remedy.where}", width)
+    for line in patch.splitlines():
+        yield Text(f"{_INDENT}{line}", style=_DIFF.get(line[:1], ""))
+    for line in one.remedy.code.splitlines():
+        yield Text(f"{_INDENT}  {line}", style="cyan")
     if one.gain is not None:
-        body.append(
-            Text.assemble(("expected: ", "bold"), one.gain.said, (f"  ({one.gain.basis})", "dim"))
-        )
-    return Group(head, Padding(Group(*body), (0, 0, 0, 3), expand=False))
+        yield from _wrapped(f"expected: {one.gain.said}  ({one.gain.basis})", width)
+
+
+def _wrapped(text: str, width: int, style: str = "") -> Iterator[Text]:
+    for line in textwrap.wrap(text, max(20, width - len(_INDENT))):
+        yield Text(_INDENT + line, style=style)
 
 
 def _figure(figure: Figure) -> str:
@@ -60,25 +65,24 @@ def _figure(figure: Figure) -> str:
     return f"{figure.what}: {figure.said}{who}{where}"
 
 
-def _summary(found: Diagnosis) -> list[RenderableType]:
-    fine = [one.title for one in found.checked if not one.findings and not one.unknown]
-    unknown = [one for one in found.checked if one.unknown]
-    parts: list[RenderableType] = []
+def _summary(found: Diagnosis, width: int) -> Iterator[Text]:
     if not found.findings:
-        parts.append(Text("Nothing found.", style="bold green"))
-    if fine:
-        parts.append(Text(f"Looked for, and not found: {_joined(fine)}.", style="dim"))
+        yield Text("Nothing found.", style="bold green")
+    fine = [one for one in found.checked if not one.findings and not one.unknown]
+    said = [("Looked for, and not found", fine)] if fine else []
     reasons: dict[str, list[Checked]] = {}
-    for one in unknown:
-        reasons.setdefault(one.unknown, []).append(one)
-    for reason, ones in reasons.items():
-        titles = _joined([one.title for one in ones])
-        parts.append(Text(f"Not answered ({reason}): {titles}.", style="dim"))
-    return parts
+    for one in found.checked:
+        if one.unknown:
+            reasons.setdefault(one.unknown, []).append(one)
+    said += [(f"Not answered ({reason})", ones) for reason, ones in reasons.items()]
+    for head, ones in said:
+        for line in textwrap.wrap(f"{head}: {_joined(ones)}.", max(20, width)):
+            yield Text(line, style="dim")
 
 
-def _joined(titles: list[str]) -> str:
-    """In one sentence: small letters, but for abbreviations."""
+def _joined(checks: Sequence[Checked]) -> str:
+    """Titles in one sentence: small letters, but for abbreviations."""
+    titles = [one.title for one in checks]
     return "; ".join(
-        title[0].lower() + title[1:] if not title[:2].isupper() else title for title in titles
+        title if title[1].isupper() else title[0].lower() + title[1:] for title in titles
     )

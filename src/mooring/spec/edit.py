@@ -164,7 +164,10 @@ def _remove(text: str, node: yaml.MappingNode, position: int) -> str:
         return text[:before] + text[value.end_mark.index :]
     if len(node.value) == 1:
         # An emptied block would read as null.
-        return text[: key.start_mark.index] + "{}" + text[_last_end(value) :]
+        before = text[: key.start_mark.index]
+        bare = before.rstrip()
+        before = f"{bare} " if bare.endswith(":") else before
+        return before + "{}" + text[_last_end(value) :]
     start = text.rfind("\n", 0, key.start_mark.index) + 1
     end = text.find("\n", max(_last_end(value), key.end_mark.index))
     return text[:start] + (text[end + 1 :] if end >= 0 else "")

@@ -20,6 +20,7 @@ parser.add_argument("--seconds", type=float, default=4.5)
 parser.add_argument("--pause", type=float, default=0.01, help="of a worker after each round")
 parser.add_argument("--spin", type=float, default=0.0, help="CPU seconds of a server an answer")
 parser.add_argument("--slow", type=int, default=-1, help="the worker that pauses ten times longer")
+parser.add_argument("--narrow", action="store_true", help="hold servers to one CPU")
 arguments = parser.parse_args()
 config = json.loads(os.environ["TF_CONFIG"])
 servers = config["cluster"]["ps"]
@@ -63,6 +64,8 @@ def connect(address):
 sizes = [int(part) for part in arguments.bytes.split(",")]
 sizes = sizes if len(sizes) > 1 else sizes * len(servers)
 if config["task"]["type"] == "ps":
+    if arguments.narrow:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     wanted = sizes[index]
     listener = socket.create_server(("", int(servers[index].rsplit(":", 1)[1])))
     while True:

@@ -61,3 +61,103 @@ def test_one_server_or_no_traffic_is_no_answer(moved: tuple[float, ...]) -> None
 def test_a_job_without_servers_is_no_answer() -> None:
     with pytest.raises(Unknown, match="no parameter servers"):
         check_run("ps-hot", run(member("worker-0")))
+
+
+@pytest.mark.parametrize(
+    ("moved", "idle"),
+    [
+        ((100, 100, 0, 0), ("ps-2", "ps-3")),
+        # 1 % of all is 4 % of the mean of 25 %: little, but something.
+        ((100, 99, 99, 3), ()),
+        # One that serves everything is hot, not idle.
+        ((100, 0, 0, 0), ()),
+        ((300, 100, 50, 0), ()),
+    ],
+)
+def test_idle_servers(moved: tuple[float, ...], idle: tuple[str, ...]) -> None:
+    found = check_run("ps-idle", run(*servers(*moved)))
+    assert tuple(name for one in found for name in one.members) == idle
+
+
+@pytest.mark.parametrize(("mbps", "found"), [(79.0, False), (80.0, True)])
+def test_a_full_card(mbps: float, found: bool) -> None:
+    nics = (NicFacts("node-0", 100, mbps, 5.0), NicFacts("node-1", 100, 10.0, 10.0))
+    answer = check_run("ps-nic", run(*servers(100), nics=nics))
+    assert bool(answer) is found
+    if answer:
+        # node-1 has none yet: one server more, twice the room.
+        assert str(answer[0].remedy.changes[0]) == "spec.roles.ps.replicas: 2"
+        assert answer[0].gain is not None
+        assert answer[0].gain.high == 2.0
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "found"),
+    [
+        (75.0, 30.0, True),
+        # Not full, or no room elsewhere: 38 > 75 / 2.
+        (65.0, 10.0, False),
+        (75.0, 38.0, False),
+    ],
+)
+def test_servers_behind_one_card(first: float, other: float, found: bool) -> None:
+    nics = (NicFacts("node-0", 100, first, 5.0), NicFacts("node-1", 100, other, 5.0))
+    answer = check_run("ps-one-nic", run(*servers(100, 100, node="node-0"), nics=nics))
+    assert bool(answer) is found
+    if answer:
+        assert str(answer[0].remedy.changes[0]) == "spec.placement.preset: spread-ps"
+
+
+def own_cpu(name: str, cpu_s: float) -> MemberFacts:
+    cpus = frozenset({0})
+    used = use(cpu_s=cpu_s, wait_s=0.0)
+    return member(name, used, exclusive=True, held_cpus=cpus, allowed_cpus=cpus)
+
+
+@pytest.mark.parametrize(
+    ("server", "worker", "found"),
+    # CPU seconds of 10
+    [(9.0, 5.0, True), (8.9, 5.0, False), (9.5, 7.1, False)],
+)
+def test_a_server_without_cpu(server: float, worker: float, found: bool) -> None:
+    facts = run(own_cpu("ps-0", server), own_cpu("worker-0", worker))
+    assert bool(check_run("ps-cpu", facts)) is found
+
+
+@pytest.mark.parametrize(
+    ("load", "workers", "says"),
+    # 2 workers at 0.75: 2 / 0.75 = 2.67 -> 2; 8 at 0.8: 10
+    [(0.74, 2, ""), (0.75, 2, "2 fill it up"), (0.8, 8, "10 fill it up")],
+)
+def test_how_many_workers_the_servers_carry(load: float, workers: int, says: str) -> None:
+    crew = [member(f"worker-{i}") for i in range(workers)]
+    nic = NicFacts("node-0", 100, 100 * load, 5.0)
+    found = check_run("ps-scaling", run(*servers(100), *crew, nics=(nic,)))
+    assert bool(found) is bool(says)
+    assert not found or says in found[0].says
+
+
+def worker(index: int, rate: float | None, cpu_s: float = 5.0, wait_s: float = 0.0) -> MemberFacts:
+    return member(f"worker-{index}", use(cpu_s=cpu_s, wait_s=wait_s), examples_per_s=rate)
+
+
+@pytest.mark.parametrize(
+    ("workers", "says"),
+    [
+        ([worker(0, 100), worker(1, 100), worker(2, 95)], ""),
+        # 66 of 100
+        ([worker(0, 100), worker(1, 100), worker(2, 66)], ""),
+        ([worker(0, 100), worker(1, 100), worker(2, 50, 2.4)], "data or the network"),
+        ([worker(0, 100), worker(1, 100), worker(2, 50, 2.5, 5.0)], "waits for a CPU"),
+        ([worker(0, 100), worker(1, 100), worker(2, 50, 5.0)], "costs more CPU time"),
+        # In step, and one computes four times as long as the others.
+        ([worker(0, 100, 2.0), worker(1, 100, 2.0), worker(2, 100, 8.0)], "wait for worker-2"),
+        ([worker(0, 100, 8.0), worker(1, 100, 8.0), worker(2, 100, 8.0)], ""),
+    ],
+)
+def test_stragglers(workers: list[MemberFacts], says: str) -> None:
+    found = check_run("straggler", run(*workers))
+    assert bool(found) is bool(says)
+    if found:
+        assert says in found[0].says
+        assert "worker-2" in found[0].members

@@ -1,12 +1,25 @@
 """Every check, registered by being imported; the order is that of the pages and of ties."""
 
 from mooring.doctor.findings import (  # noqa: F401
+    cpu_idle,
+    cpu_neighbour,
+    cpu_not_pinned,
+    cpu_overlap,
+    cpu_starved,
     cpu_threads,
     cpu_throttled,
+    mem_limit,
     node_clock,
     node_memory,
     node_pinning,
     node_shm,
     node_threads,
+    ps_cpu,
     ps_hot,
+    ps_idle,
+    ps_nic,
+    ps_one_nic,
+    ps_scaling,
+    shm_full,
+    straggler,
 )

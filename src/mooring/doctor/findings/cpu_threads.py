@@ -40,42 +40,47 @@ torch.set_num_interop_threads(1)
 
 @run_check("cpu-threads", "More threads than CPUs", _PAGE)
 def threads(facts: RunFacts) -> Iterator[Found]:
-    crowded = [(member, use) for member, use in used(facts.members) if _told_too_many(member)]
-    told = {member.name for member, _ in crowded}
-    crowded += [
+    measured = used(facts.members)
+    told = [(member, use) for member, use in measured if _told_too_many(member)]
+    own = [
         (member, use)
-        for member, use in used(facts.members)
-        if member.name not in told and _crowds(member, use)
+        for member, use in measured
+        if not _told_too_many(member) and _crowds(member, use)
     ]
-    uses = {member.name: use for member, use in crowded}
-    for role, members in by_role(member for member, _ in crowded):
-        worst = max(members, key=lambda one: uses[one.name].runnable or 0.0)
-        use = uses[worst.name]
-        cpus = worst.usable_cpus
-        evidence = [
-            Figure("threads told", _told(worst), "", READY, names(members)),
-            Figure("CPUs that it may use", cpus, "", READY, (worst.name,)),
-            Figure("threads", worst.threads, "", SAMPLES, (worst.name,)),
-            Figure("context switches", use.switches / use.span_s, "/s", SAMPLES, (worst.name,)),
-        ]
-        if use.runnable is not None:
-            evidence.append(Figure("ready threads", use.runnable, "", SAMPLES, (worst.name,)))
-        changes = _changes(facts, role, members)
-        certain = any(member.name in told for member in members)
-        yield Found(
-            says=f"{role}: {_told(worst) if certain else worst.threads} threads on {cpus:g} CPUs",
-            evidence=tuple(evidence),
-            remedy=Remedy(
-                "let the launcher set thread counts from the member's CPUs",
-                changes,
-                "" if changes else _SNIPPET,
-                "" if changes else "where the program sets its threads, or the shell's environment",
-            ),
-            confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
-            weight=max(0.4, 1 - 2 * cpus / max(use.runnable or 0.0, 0.1)),
-            members=names(members),
-            gain=_GAIN,
-        )
+    if told:
+        yield _found(told, _changes(facts, [member for member, _ in told]), certain=True)
+    if own:
+        yield _found(own, (), certain=False)
+
+
+def _found(
+    crowded: list[tuple[MemberFacts, Use]], changes: tuple[Change, ...], *, certain: bool
+) -> Found:
+    members = [member for member, _ in crowded]
+    worst, use = max(crowded, key=lambda one: one[1].runnable or 0.0)
+    cpus = worst.usable_cpus
+    evidence = [
+        Figure("threads told", _told(worst), "a process", READY, names(members)),
+        Figure("CPUs that it may use", cpus, "", READY, (worst.name,)),
+        Figure("threads", worst.threads, "", SAMPLES, (worst.name,)),
+        Figure("context switches", use.switches / use.span_s, "/s", SAMPLES, (worst.name,)),
+    ]
+    if use.runnable is not None:
+        evidence.append(Figure("ready threads", use.runnable, "", SAMPLES, (worst.name,)))
+    return Found(
+        says=f"{worst.name}: {_told(worst) if certain else worst.threads} threads on {cpus:g} CPUs",
+        evidence=tuple(evidence),
+        remedy=Remedy(
+            "let the launcher set thread counts from the member's CPUs",
+            changes,
+            "" if changes else _SNIPPET,
+            "" if changes else "where the program sets its threads, or the shell's environment",
+        ),
+        confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
+        weight=max(0.4, 1 - 2 * cpus / max(use.runnable or 0.0, 0.1)),
+        members=names(members),
+        gain=_GAIN,
+    )
 
 
 def _told(member: MemberFacts) -> int:
@@ -93,15 +98,19 @@ def _crowds(member: MemberFacts, use: Use) -> bool:
     return use.runnable is not None and use.runnable > _CROWD * max(1.0, member.usable_cpus)
 
 
-def _changes(facts: RunFacts, role: str, members: list[MemberFacts]) -> tuple[Change, ...]:
+def _changes(facts: RunFacts, members: list[MemberFacts]) -> tuple[Change, ...]:
     spec = facts.job.spec
-    kept = sorted({name for member in members for name in member.threads_kept})
     changes = []
     if spec.threads != "auto":
         changes.append(Change(("spec", "threads"), "auto"))
+    kept = sorted({name for member in members for name in member.threads_kept})
     changes += [Change(("spec", "env", name), remove=True) for name in kept if name in spec.env]
-    own = spec.roles[role].env if role in spec.roles else {}
-    changes += [
-        Change(("spec", "roles", role, "env", name), remove=True) for name in kept if name in own
-    ]
+    for role, alike in by_role(members):
+        own = spec.roles[role].env if role in spec.roles else {}
+        names_kept = sorted({name for member in alike for name in member.threads_kept})
+        changes += [
+            Change(("spec", "roles", role, "env", name), remove=True)
+            for name in names_kept
+            if name in own
+        ]
     return tuple(changes)

@@ -69,5 +69,5 @@ def _share(use: Use) -> float:
 
 def _lost(member: MemberFacts, use: Use) -> float:
     """The part of the time in which nothing ran: the kernel sums it over the CPUs it was on."""
-    cpus = max(1, len(member.seen_cpus))
+    cpus = max(1, min(len(member.seen_cpus), round(use.runnable or 1.0)))
     return min(0.95, use.throttled_s / (use.span_s * cpus))

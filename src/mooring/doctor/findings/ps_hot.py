@@ -6,16 +6,12 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
-from mooring.doctor.findings.measured import EVENTS, SAMPLES, servers_of, used
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.findings.measured import EVENTS, SAMPLES
+from mooring.doctor.findings.ps_shares import UNEVEN, card_of, shares_of
+from mooring.doctor.registry import Page, run_check
 
-#: The busiest server's bytes against the mean. Partitioned tables were seen at 1.0 to 1.25 (small
-#: variables still go round-robin); one table on one of two servers at 1.7, of four at 2.5 and more.
-_UNEVEN = 1.5
-#: Below this a run moves so little that its shares mean nothing.
-LEAST_BYTES_PER_S = 100_000
-#: A server below this part of the mean serves nothing that matters.
-IDLE = 0.02
+#: A card this full limits whoever is behind it.
+_FULL = 0.7
 _PAGE = Page(
     why="Every worker asks the same server in every step: its network card and its CPU are the "
     "limit of the whole job, the other servers wait, and more servers change nothing.",
@@ -35,49 +31,34 @@ strategy = tf.distribute.ParameterServerStrategy(cluster, variable_partitioner=p
 
 @run_check("ps-hot", "One parameter server carries most of the traffic", _PAGE)
 def hot(facts: RunFacts) -> Iterator[Found]:
-    measured = used(servers_of(facts))
-    if len(measured) < 2:
-        raise Unknown("there is one parameter server only")
-    rates = {member.name: use.moved_bytes / use.span_s for member, use in measured}
-    if sum(rates.values()) < LEAST_BYTES_PER_S:
-        raise Unknown("the servers moved next to nothing")
-    mean_of_all = sum(rates.values()) / len(rates)
-    serving = [rate for rate in rates.values() if rate > IDLE * mean_of_all]
-    # A single server that serves while all others idle is the extreme of the same cause.
-    mean = sum(serving) / len(serving) if len(serving) > 1 else mean_of_all
-    busiest = max(rates, key=lambda name: rates[name])
-    uneven = rates[busiest] / mean
-    if uneven <= _UNEVEN:
+    shares = shares_of(facts)
+    if shares.uneven <= UNEVEN:
         return
-    nic = next((one for one in facts.nics if one.node == _node_of(facts, busiest)), None)
-    full = nic is not None and nic.busy is not None and nic.busy >= 0.7
-    total = sum(rates.values())
+    busiest, share = shares.of[0]
+    card = card_of(facts, busiest)
+    full = card is not None and (card.busy or 0.0) >= _FULL
     evidence = [
-        Figure(f"share of {name}", 100 * rate / total, "%", SAMPLES, (name,))
-        for name, rate in sorted(rates.items(), key=lambda pair: -pair[1])[:8]
+        Figure(f"share of {member.name}", 100 * part, "%", SAMPLES, (member.name,))
+        for member, part in shares.of[:8]
     ]
-    evidence.append(Figure("busiest ÷ mean", uneven, "", SAMPLES, (busiest,)))
-    if nic is not None and nic.busy is not None:
-        evidence.append(Figure(f"card of {nic.node}", 100 * nic.busy, "% full", EVENTS))
+    evidence.append(Figure("busiest ÷ mean", shares.uneven, "", SAMPLES, (busiest.name,)))
+    if card is not None:
+        evidence.append(Figure(f"card of {card.node}", 100 * (card.busy or 0.0), "% full", EVENTS))
+    lost = 1 - 1 / shares.uneven
+    later = "neither its card nor its CPU is full yet; it will be with more workers"
     yield Found(
-        says=f"{busiest} moves {100 * rates[busiest] / total:.0f} % of all bytes "
-        f"through {len(rates)} servers",
+        says=f"{busiest.name} moves {100 * share:.0f} % of all bytes "
+        f"through {len(shares.of)} servers",
         evidence=tuple(evidence),
         remedy=Remedy(
             "divide large variables over all servers",
-            code=_SNIPPET.format(servers=len(rates)),
+            code=_SNIPPET.format(servers=len(shares.of)),
             where="where the program makes its strategy",
         ),
         confidence=Confidence.CERTAIN if full else Confidence.LIKELY,
-        weight=min(0.95, 1 - 1 / uneven) if full else 0.5 * (1 - 1 / uneven),
-        members=(busiest,),
-        gain=Gain(1.0, uneven, "the busiest server's card would carry the mean instead")
+        weight=min(0.95, lost) if full else 0.5 * lost,
+        members=(busiest.name,),
+        gain=Gain(1.0, shares.uneven, "the busiest server's card would carry the mean instead")
         if full
-        else Gain(
-            1.0, 1.0, "neither its card nor its CPU is full yet; it will be with more workers"
-        ),
+        else Gain(1.0, 1.0, later),
     )
-
-
-def _node_of(facts: RunFacts, member: str) -> str:
-    return next(one.node for one in facts.members if one.name == member)

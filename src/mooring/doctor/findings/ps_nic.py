@@ -1,0 +1,65 @@
+"""The card in front of a parameter server is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.measured import EVENTS, names, servers_of
+from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.spec.edit import Change
+
+_FULL = 0.8
+_PAGE = Page(
+    why="Every step waits for the server's card. Faster workers, or more of them, wait longer.",
+    measured="Bytes through the card of each node that has servers while the job trained, "
+    "against its limit, in the fuller direction. Eight tenths are reported: TCP does not get "
+    "much more through a shaped link.",
+    fix="More servers on other nodes, or fewer bytes: rows instead of whole tables, larger "
+    "batches, servers beside the workers (`placement.preset: colocate`), so that a part of the "
+    "traffic stays on the node.",
+    not_when="One server is hot (ps-hot) or several share the card (ps-one-nic): do that first.",
+)
+
+
+@run_check("ps-nic", "A parameter server's network card is full", _PAGE)
+def nic_full(facts: RunFacts) -> Iterator[Found]:
+    servers = servers_of(facts)
+    cards = [one for one in facts.nics if one.busy is not None]
+    if not cards:
+        raise Unknown("no limit of a network card is known")
+    serving = {member.node for member in servers}
+    full = [one for one in cards if one.node in serving and (one.busy or 0.0) >= _FULL]
+    if not full:
+        return
+    worst = max(full, key=lambda one: one.busy or 0.0)
+    behind = [member for member in servers if member.node in {one.node for one in full}]
+    role, count = behind[0].role, len(servers)
+    more = len(cards) > len(serving)
+    yield Found(
+        says=f"the card of {worst.node} is {100 * (worst.busy or 0.0):.0f} % full",
+        evidence=tuple(
+            Figure(
+                f"card of {one.node}",
+                100 * (one.busy or 0.0),
+                f"% of {one.limit_mbps} Mbit/s",
+                EVENTS,
+                tuple(member.name for member in servers if member.node == one.node),
+            )
+            for one in sorted(cards, key=lambda card: -(card.busy or 0.0))[:8]
+        ),
+        remedy=Remedy(
+            "divide the traffic among one more server on another node"
+            if more
+            else "move fewer bytes, or put servers beside the workers",
+            (Change(("spec", "roles", role, "replicas"), count + 1),) if more else (),
+            where="" if more else "the model's lookups, its batch, or placement.preset: colocate",
+        ),
+        confidence=Confidence.CERTAIN,
+        weight=0.45,
+        members=names(behind),
+        gain=Gain(1.0, (count + 1) / count, "the same bytes through one more card")
+        if more
+        else None,
+    )

@@ -1,0 +1,60 @@
+"""Several parameter servers behind one card while other cards are idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.measured import EVENTS, PLAN, names, servers_of
+from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.spec.edit import Change
+
+_BUSY = 0.7
+#: A card with so much less to do could take a server.
+_IDLE = 0.5
+_PAGE = Page(
+    why="Servers on one node share its card: together they are no faster than one, and each "
+    "added worker makes it worse.",
+    measured="Servers of each node in the plan, and bytes through its card against the limit "
+    "while the job trained. Reported when a card with several servers is seven tenths full and "
+    "another node's card has at most half of that.",
+    fix="`placement.preset: spread-ps`, or a rule that keeps servers apart.",
+    not_when="The servers sit with the workers on the only node: then nothing goes through the "
+    "card.",
+)
+
+
+@run_check("ps-one-nic", "Several parameter servers share a network card", _PAGE)
+def one_nic(facts: RunFacts) -> Iterator[Found]:
+    servers = servers_of(facts)
+    cards = {one.node: one.busy for one in facts.nics if one.busy is not None}
+    if len(cards) < 2:
+        raise Unknown("fewer than two network cards with a limit are known")
+    for node, busy in cards.items():
+        here = [member for member in servers if member.node == node]
+        if len(here) < 2 or busy < _BUSY:
+            continue
+        spare = [other for other, share in cards.items() if other != node and share <= _IDLE * busy]
+        if not spare:
+            continue
+        # One server stays: each card that can take another divides the traffic once more.
+        parts = min(len(here), 1 + len(spare))
+        yield Found(
+            says=f"{len(here)} servers share the card of {node}, {100 * busy:.0f} % full",
+            evidence=(
+                Figure(f"servers on {node}", len(here), "", PLAN, names(here)),
+                *(
+                    Figure(f"card of {one}", 100 * share, "% full", EVENTS)
+                    for one, share in sorted(cards.items(), key=lambda pair: -pair[1])[:8]
+                ),
+            ),
+            remedy=Remedy(
+                "spread the servers over nodes",
+                (Change(("spec", "placement", "preset"), "spread-ps"),),
+            ),
+            confidence=Confidence.CERTAIN,
+            weight=min(0.9, 1 - 1 / parts),
+            members=names(here),
+            gain=Gain(1.0, float(parts), "cards that would carry the traffic of one"),
+        )

@@ -1,0 +1,126 @@
+"""One worker is slower than its peers, or makes them wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from mooring.doctor.facts import MemberFacts, RunFacts, Use
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.measured import PLAN, SAMPLES, used
+from mooring.doctor.registry import Page, Unknown, run_check
+
+#: Workers of healthy runs on a busy machine were seen within 20 % of each other.
+_SLOW = 0.65
+#: Rates this close mean that workers wait for each other in every step.
+_TOGETHER = 0.9
+#: A worker that wants less of a CPU than this is waiting for something else.
+_IDLE = 0.3
+#: In step: the one that computes this much longer is the one that is waited for.
+_MORE_WORK = 1.6
+_PAGE = Page(
+    why="Where workers wait for each other in every step, the slowest sets the pace of all; "
+    "where they do not, its part of the data is seen less often.",
+    measured="Examples a second of each worker (bytes to and from the servers where workers "
+    "report none) against the median of the others: below 65 % is reported. Workers in step with "
+    "each other have the same rate; there the one is named that wants 1.6 times the CPU time of "
+    "the others while they are idle.",
+    fix="The evidence says whether it waits for a CPU (its node is crowded), computes more for "
+    "each example (its data differs), or neither (it waits for data or the network).",
+    not_when="Workers are meant to differ: other hardware, other work.",
+)
+
+
+@run_check("straggler", "A worker is slower than the others", _PAGE)
+def straggler(facts: RunFacts) -> Iterator[Found]:
+    measured = used(facts.workers)
+    if len(measured) < 2:
+        raise Unknown("fewer than two workers with samples")
+    rates = _rates(measured)
+    if min(rates) >= _TOGETHER * max(rates):
+        yield from _in_step(measured)
+        return
+    for place, (member, use) in enumerate(measured):
+        others = median(rate for at, rate in enumerate(rates) if at != place)
+        if rates[place] >= _SLOW * others:
+            continue
+        reason = _reason(measured, place, rates)
+        yield Found(
+            says=f"{member.name} on {member.node} does {100 * rates[place] / others:.0f} % of what "
+            f"the others do: {reason}",
+            evidence=(
+                Figure(
+                    "its rate ÷ the others'", rates[place] / others, "", SAMPLES, (member.name,)
+                ),
+                *_evidence(member, use),
+            ),
+            remedy=Remedy("follow the reason", where=f"{member.name} on {member.node}: {reason}"),
+            confidence=Confidence.LIKELY,
+            weight=min(0.9, (1 - rates[place] / others) * 0.6),
+            members=(member.name,),
+            gain=Gain(
+                1.0,
+                (sum(rates) - rates[place] + others) / sum(rates),
+                "if it did as much as the others",
+            ),
+        )
+
+
+def _rates(measured: list[tuple[MemberFacts, Use]]) -> list[float]:
+    examples = [member.examples_per_s for member, _ in measured]
+    known = [rate for rate in examples if rate is not None]
+    if len(known) == len(measured):
+        return known
+    moved = [use.moved_bytes / use.span_s for _, use in measured]
+    if min(moved) <= 0:
+        raise Unknown("workers report no examples and move no bytes")
+    return moved
+
+
+def _in_step(measured: list[tuple[MemberFacts, Use]]) -> Iterator[Found]:
+    wanted = [use.runnable if use.runnable is not None else use.cpus for _, use in measured]
+    for place, (member, use) in enumerate(measured):
+        others = median(load for at, load in enumerate(wanted) if at != place)
+        if others > 0.6 or wanted[place] < max(0.3, _MORE_WORK * others):
+            continue
+        yield Found(
+            says=f"the others wait for {member.name} on {member.node}",
+            evidence=(
+                Figure("CPUs that it wanted", wanted[place], "", SAMPLES, (member.name,)),
+                Figure("CPUs that the others wanted", others, "", SAMPLES),
+                *_evidence(member, use),
+            ),
+            remedy=Remedy("give it less work or more CPU", where=f"{member.name} on {member.node}"),
+            confidence=Confidence.POSSIBLE,
+            weight=0.3,
+            members=(member.name,),
+            gain=Gain(
+                1.0, min(3.0, wanted[place] / max(others, 0.1)), "CPU time, its ÷ the others'"
+            ),
+        )
+
+
+def _evidence(member: MemberFacts, use: Use) -> tuple[Figure, ...]:
+    return (
+        Figure("node", member.node or "–", "", PLAN, (member.name,)),
+        Figure("CPUs used", use.cpus, "", SAMPLES, (member.name,)),
+        Figure(
+            "waited for a CPU", (use.wait_s or 0.0) / use.span_s, "s/s", SAMPLES, (member.name,)
+        ),
+    )
+
+
+def _reason(measured: list[tuple[MemberFacts, Use]], place: int, rates: list[float]) -> str:
+    def waited(use: Use) -> float:
+        return (use.wait_s or 0.0) / use.span_s
+
+    use = measured[place][1]
+    if (use.runnable if use.runnable is not None else use.cpus) < _IDLE:
+        return "it waits for data or the network"
+    others = [(other, rates[at]) for at, (_, other) in enumerate(measured) if at != place]
+    if waited(use) > 0.2 and waited(use) > 2 * median(waited(other) for other, _ in others):
+        return "it waits for a CPU"
+    cost = use.cpus / max(rates[place], 1e-9)
+    if cost > 1.5 * median(other.cpus / max(rate, 1e-9) for other, rate in others):
+        return "each of its examples costs more CPU time"
+    return "it waits for data or the network"
