@@ -153,7 +153,7 @@ def narrowed(index: int, cpus: set[int], cpu_s: float) -> MemberFacts:
         # As given, not narrowed by the program.
         ([narrowed(0, {0, 1}, 5.0), narrowed(1, {0, 1}, 5.0)], False),
         # One of them does not compute.
-        ([narrowed(0, {0}, 9.0), narrowed(1, {0}, 0.5)], False),
+        ([narrowed(0, {0}, 9.0), member("worker-1", use(cpu_s=0.5, wait_s=1.0))], False),
     ],
 )
 def test_sets_that_overlap(members: list[MemberFacts], found: bool) -> None:

@@ -161,3 +161,9 @@ def test_stragglers(workers: list[MemberFacts], says: str) -> None:
     if found:
         assert says in found[0].says
         assert "worker-2" in found[0].members
+
+
+def test_unequal_shares_of_a_full_card_are_no_straggler() -> None:
+    crew = [worker(0, 100, 1.0), worker(1, 40, 0.4)]
+    assert check_run("straggler", run(*crew))
+    assert not check_run("straggler", run(*crew, nics=(NicFacts("node-0", 100, 90.0, 5.0),)))

@@ -10,8 +10,8 @@ from mooring.doctor.findings.measured import SAMPLES, names, used
 from mooring.doctor.registry import Page, run_check
 from mooring.model.cluster import format_cpus
 
-#: CPUs that a member must use to count as one that computes.
-_COMPUTES = 0.1
+#: CPUs that a member must use or want to count as one that computes.
+_COMPUTES = 0.5
 _PAGE = Page(
     why="Two members that are held to the same CPUs run in turn, although other CPUs of the node "
     "would take them. Typical causes: `taskset` in a start script, KMP_AFFINITY or "
@@ -32,7 +32,7 @@ def overlap(facts: RunFacts) -> Iterator[Found]:
         member
         for member in facts.members
         if member.name in uses
-        and uses[member.name].cpus >= _COMPUTES
+        and (uses[member.name].runnable or 0.0) >= _COMPUTES
         and member.allowed_cpus
         and member.allowed_cpus < member.held_cpus
     ]

@@ -18,6 +18,8 @@ _TOGETHER = 0.9
 _IDLE = 0.3
 #: In step: the one that computes this much longer is the one that is waited for.
 _MORE_WORK = 1.6
+_FULL = 0.8
+_WAITS = "it waits for data or the network"
 _PAGE = Page(
     why="Where workers wait for each other in every step, the slowest sets the pace of all; "
     "where they do not, its part of the data is seen less often.",
@@ -45,6 +47,9 @@ def straggler(facts: RunFacts) -> Iterator[Found]:
         if rates[place] >= _SLOW * others:
             continue
         reason = _reason(measured, place, rates)
+        if reason == _WAITS and any((card.busy or 0.0) >= _FULL for card in facts.nics):
+            # Who gets how much of a full card is chance; the card is the cause.
+            continue
         yield Found(
             says=f"{member.name} on {member.node} does {100 * rates[place] / others:.0f} % of what "
             f"the others do: {reason}",
@@ -116,11 +121,11 @@ def _reason(measured: list[tuple[MemberFacts, Use]], place: int, rates: list[flo
 
     use = measured[place][1]
     if (use.runnable if use.runnable is not None else use.cpus) < _IDLE:
-        return "it waits for data or the network"
+        return _WAITS
     others = [(other, rates[at]) for at, (_, other) in enumerate(measured) if at != place]
     if waited(use) > 0.2 and waited(use) > 2 * median(waited(other) for other, _ in others):
         return "it waits for a CPU"
     cost = use.cpus / max(rates[place], 1e-9)
     if cost > 1.5 * median(other.cpus / max(rate, 1e-9) for other, rate in others):
         return "each of its examples costs more CPU time"
-    return "it waits for data or the network"
+    return _WAITS
