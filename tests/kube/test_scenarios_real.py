@@ -72,6 +72,7 @@ def logs(plane: ControlPlane, namespace: str) -> str:
 @pytest.mark.parametrize(
     ("folder", "command"),
     [
+        ("wide-deep", ["python", "train.py", "--steps", "40", "--rows", "2000"]),
         ("pytorch-ddp", ["python", "train.py", "--steps", "20"]),
         ("mpi-allreduce", None),
         ("indexed", None),
