@@ -16,6 +16,7 @@ from kube.cluster.puppets import Puppets, puppets
 from kube.objects import pod, pods_path
 from kube.operator import Flags, Jobs, install, jobs_path, training_job
 from kube.operator import operator as run_operator
+from kube.test_node_information import published
 from kube.volcano import groups_path, pod_groups
 from mooring.install import Settings, manifests, to_yaml
 from mooring.install.names import LEASE, NAMESPACE, OPERATOR
@@ -25,12 +26,7 @@ from support.waiting import until
 pytestmark = [pytest.mark.slow, pytest.mark.programs("kube-scheduler", "kube-controller-manager")]
 
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
-WITH_ALL_HERE = Settings(volcano=True)
-#: Granted for what the cluster of this test does not have: (resource, verb) and what that is.
-NOT_HERE = {
-    ("noderesourcetopologies", "list"): "nodes whose NUMA cells are published",
-    ("noderesourcetopologies", "watch"): "nodes whose NUMA cells are published",
-}
+EVERYTHING = Settings(volcano=True, kubelet_config=True)
 
 Right = tuple[Where, str, str, str]
 """Where, group, resource with subresource, verb."""
@@ -62,12 +58,13 @@ def test_what_is_granted_is_what_is_used(
     control_plane: ControlPlane, namespace: str, jobs: Jobs
 ) -> None:
     since = control_plane.audit.position()
-    more = ("--figures-every=1", f"--webhook-port={free_ports(1)[0]}")
+    more = ("--figures-every=1", "--kubelet-config", f"--webhook-port={free_ports(1)[0]}")
     flags = Flags(as_account=True, lease_s=5, lease_namespace=NAMESPACE, more=more)
     admin = control_plane.admin
     with (
-        installed(control_plane, WITH_ALL_HERE),
+        installed(control_plane, EVERYTHING),
         pod_groups(control_plane),
+        published(control_plane),
         fake_nodes(admin, 2, NodeShape(cpus=16, labels={"for": "rights"}), "rights"),
         puppets(admin) as strings,
         run_operator(control_plane, namespace, flags) as operator,
@@ -79,7 +76,7 @@ def test_what_is_granted_is_what_is_used(
 
         def figures_asked_for() -> bool:
             asked = control_plane.audit.entries(since=since, user=ACCOUNT)
-            return any(one.subresource == "proxy" for one in asked)
+            return any(right_of(one)[2] == "pods/proxy" for one in asked)
 
         until(figures_asked_for, "the first member is asked for figures", 60)
         operator.stop()
@@ -87,17 +84,15 @@ def test_what_is_granted_is_what_is_used(
     asked = list(control_plane.audit.entries(since=since, user=ACCOUNT))
     assert [one.uri for one in asked if one.code == 403] == []
     granted: dict[Right, tuple[str, ...]] = {}
-    for grant in grants(WITH_ALL_HERE):
+    for grant in grants(EVERYTHING):
         for resource in grant.resources:
             for verb in grant.verbs:
                 granted[grant.where, grant.group, resource, verb] = grant.names
     used = {right_of(one): one for one in asked}
-    missing = {right for right in granted if right not in used}
-    assert {right[2:] for right in missing} == set(NOT_HERE)
-    assert used.keys() <= granted.keys()
+    assert used.keys() == granted.keys()
     beside = [one.uri for one in asked if granted[right_of(one)] not in ((), (one.name,))]
     assert beside == []
-    print(f"\n{len(used)} of {len(granted)} rights used in {len(asked)} calls")
+    print(f"\n{len(granted)} rights granted and used, in {len(asked)} calls")
 
 
 def right_of(entry: AuditEntry) -> Right:
