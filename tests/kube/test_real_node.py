@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from kube.cluster.control_plane import ControlPlane
 from kube.cluster.real_node import KubeletOptions, RealNode, RealNodes
 from kube.killing import killed_maker, left_of
 from kube.objects import pod, pods_path
-from kube.operator import Flags, Jobs, operator, training_job
+from kube.operator import Flags, Jobs, OperatorProcess, operator, training_job
 from mooring.version import VERSION
+from support.moor import Moor
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -88,6 +90,39 @@ def test_the_operator_asks_a_kubelet_and_sends_it_nothing_that_it_cannot_do(
         until(lambda: said in jobs.status("own").get("message", ""), "it is told why it waits", 60)
         assert jobs.pods("own") == []
         assert process.defects == []
+
+
+def test_a_member_on_such_a_node_is_told_why_it_is_not_pinned(
+    control_plane: ControlPlane,
+    unpinned_node: RealNode,
+    operator: OperatorProcess,
+    namespace: str,
+    jobs: Jobs,
+    tmp_path: Path,
+) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("on one CPU nobody can tell")
+    job = training_job("held", {"worker": 1}, cpu=1, memory="128Mi", pinning="exclusive")
+    here = {"nodeSelector": {"kubernetes.io/hostname": unpinned_node.name}}
+    job["spec"] |= {"placement": here, "gracePeriod": 0}
+    job["spec"]["roles"]["worker"]["command"] = SLEEP
+    jobs.create(job)
+    jobs.wait_phase("held", "Running")
+    held = unpinned_node.cpuset(namespace, "held-worker-0", "member")
+    assert cpus(held) == os.sched_getaffinity(0)
+
+    def told() -> str:
+        return str((jobs.status("held").get("pinning") or {}).get("worker-0", ""))
+
+    # In the status by what the member really holds; in the report by the kubelet's own word.
+    said = until(told, "it is known what the member holds", 60)
+    assert said.startswith(f"shared {held}: ")
+    assert "kubelet does not pin" in said
+    where = ("--kubeconfig", control_plane.kubeconfig, "--namespace", namespace)
+    [member] = json.loads(Moor(tmp_path)("report", "held", "-o", "json", *where).stdout)["members"]
+    assert (member["cpus"], member["exclusive"]) == (held, False)
+    assert member["pinning"] == "shared: the kubelet's cpuManagerPolicy is none"
+    assert operator.defects == []
 
 
 def test_pods_find_each_other_by_name_also_on_another_node(
