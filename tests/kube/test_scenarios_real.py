@@ -51,7 +51,7 @@ def submit(plane: ControlPlane, namespace: str, file: Path) -> str:
         ],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,
         env={**os.environ, "NO_COLOR": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr + logs(plane, namespace)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from kube.cluster.client import ApiError
-from kube.cluster.control_plane import ControlPlane, Options
-from kube.cluster.control_plane import control_plane as run_control_plane
+from kube.cluster.control_plane import ControlPlane
 from kube.cluster.real_node import real_nodes
-from kube.conftest import give_up, require
-from kube.test_install import JOBS, install_on, refused_by_webhook, small, stored
+from kube.install.objects import JOBS, install_on, refused_by_webhook, small, stored
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -38,18 +35,9 @@ def told(plane: ControlPlane) -> str:
     return "\n".join(parts)
 
 
-def test_two_replicas_become_ready_and_refuse_a_bad_job() -> None:
-    """The server goes to the endpoints itself (aggregator routing): there is no kube-proxy."""
-    require("kubelet", "containerd", "runc", "pause", "kube-scheduler", "kube-controller-manager")
-    if os.geteuid() != 0:
-        give_up("a real node needs root")
-    flags = {"kube-apiserver": ["--enable-aggregator-routing=true"]}
-    with (
-        run_control_plane(Options(flags=flags)) as plane,
-        real_nodes(plane) as nodes,
-        nodes.node("real"),
-    ):
-        install_on(plane)
+@pytest.mark.usefixtures("can_be_a_node")
+def test_two_replicas_become_ready_and_refuse_a_bad_job(plane: ControlPlane) -> None:
+    with real_nodes(plane) as nodes, nodes.node("real"):
         try:
             until(lambda: ready_replicas(plane) == 2, "two replicas are ready", 120)
             until(lambda: refused_by_webhook(plane), "a bad job is refused", 60)
@@ -66,3 +54,4 @@ def test_two_replicas_become_ready_and_refuse_a_bad_job() -> None:
         assert any(holder.startswith(name) for name in names)
         plane.admin.delete(DEPLOYMENT)
         until(lambda: not plane.admin.items(f"{OWN}/pods"), "the operator's pods are gone", 60)
+    install_on(plane)
