@@ -15,7 +15,7 @@ from mooring.brain.attachments import Attachments
 from mooring.brain.layout import ALL, Amounts, Free, Layout, Mask, Rows, Values
 from mooring.brain.pool import Numbers
 from mooring.brain.presets import Recipe
-from mooring.brain.registry import FILTERS, SCORES, Objections, Scope
+from mooring.brain.registry import SCORES, Objections, Scope
 from mooring.brain.residents import with_labels
 from mooring.brain.shares import WHOLE
 from mooring.brain.want import Want
@@ -53,15 +53,12 @@ class Board:
         self.sizes = sizes or Counter(member.id.role for member in gang.members)
         #: Members of each role that no node has been sought for yet.
         self.untried = Counter(self.sizes)
-        filters = [FILTERS[name] for name in recipe.filters]
-        self.node_filters = [rule for rule in filters if rule.scope is not Scope.GANG]
-        self.gang_filters = [rule for rule in filters if rule.scope is Scope.GANG]
-        self._fixed_filters = [rule for rule in filters if rule.scope is Scope.FIXED]
-        self._moving_filters = [rule for rule in filters if rule.scope is Scope.NODE]
+        rules = recipe.rules
+        self.node_filters = rules.node_filters
+        self.gang_filters = rules.gang_filters
         #: Those that look at other nodes as well; `totals` leaves them to whoever can follow them.
-        self.gang_scores = [one for one in recipe.scores if SCORES[one[0]].scope is Scope.GANG]
-        self._own_scores = [one for one in recipe.scores if one not in self.gang_scores]
-        self._fixed_key = tuple(rule.name for rule in self._fixed_filters)
+        self.gang_scores = rules.gang_scores
+        self._rules = rules
         self._roles: dict[str, Numbers] = {}
         self._ports: dict[int, Mask] = {}
         self._residents: dict[Labels, Numbers | None] = {}
@@ -176,7 +173,7 @@ class Board:
         least = counts[0]
         for count in counts[1:]:
             least = np.minimum(least, count)
-        return np.clip(least, 0, _ENDLESS)
+        return np.minimum(np.maximum(least, 0), _ENDLESS)
 
     # -- what nodes answer
 
@@ -199,7 +196,7 @@ class Board:
         """Which nodes can take such a member now; with `for_good`, also those that may be able to
         once others of the gang are placed."""
         refused = self._refused_for_good(want)
-        for rule in (*self._moving_filters, *self.gang_filters):
+        for rule in (*self._rules.moving_filters, *self.gang_filters):
             if for_good and rule.passing:
                 continue
             for mask in rule.rule(want, self, ALL).values():
@@ -213,7 +210,7 @@ class Board:
     def can_take_another(self, want: Want, rows: Rows) -> Mask:
         """Of nodes that could take such a member before, which still can."""
         refused = np.zeros(len(self.members[rows]), dtype=bool)
-        for rule in self._moving_filters:
+        for rule in self._rules.moving_filters:
             for mask in rule.rule(want, self, rows).values():
                 refused |= mask
         return ~refused
@@ -222,7 +219,7 @@ class Board:
         """The weighed sum of the nodes' own scores, of nodes that can take the member."""
         total = np.zeros(len(self.members[rows]))
         self._once = {}
-        for name, weight in self._own_scores:
+        for name, weight in self._rules.own_scores:
             value = self.score(name, want, rows)
             if not isinstance(value, float) or value:
                 total += weight * value
@@ -250,13 +247,13 @@ class Board:
 
     def _refused_for_good(self, want: Want) -> Mask:
         kept = self.layout.fixed_refusals
-        known = kept.get((self._fixed_key, want))
+        known = kept.get((self._rules.fixed_key, want))
         if known is None:
             known = np.zeros(len(self.layout), dtype=bool)
-            for rule in self._fixed_filters:
+            for rule in self._rules.fixed_filters:
                 for mask in rule.rule(want, self, ALL).values():
                     known |= mask
-            _keep(kept, (self._fixed_key, want), known)
+            _keep(kept, (self._rules.fixed_key, want), known)
         return known
 
     # -- taking in and putting out

@@ -94,6 +94,11 @@ def follow(
     while len(nodes):
         steps.append(Step(nodes, board.free.state[nodes]))
         board.take(want, nodes)
+        if len(chosen) == count and places[-1] == len(steps) - 1:
+            # What follows the last choice of its own node comes after it, and so too late.
+            nodes, lowest = nodes[:-1], lowest[:-1]
+            if not len(nodes):
+                break
         able = board.can_take_another(want, nodes)
         if limit is not None:
             able &= limit[nodes] > len(steps)

@@ -8,10 +8,12 @@ would cost one more member on a node.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from mooring.brain.layout import Layout
 from mooring.brain.more_scores import more_scores
 from mooring.brain.profile import DEFAULT, EVENNESS, VOLUMES, Profile, with_always
+from mooring.brain.registry import Rules, rules_of
 from mooring.model.member import Gang, Preset, Relation, Rule
 
 #: Roles that neither serve parameters nor do the heavy reading and writing of them.
@@ -28,6 +30,11 @@ class Recipe:
     preferred: tuple[Rule, ...]
     fewest_nodes: bool = False
     profile: Profile = DEFAULT
+
+    @cached_property
+    def rules(self) -> Rules:
+        """Worked out once: one recipe serves many boards."""
+        return rules_of(self.filters, self.scores)
 
 
 def recipe_for(gang: Gang, profile: Profile = DEFAULT, layout: Layout | None = None) -> Recipe:

@@ -73,3 +73,31 @@ def score_rule(name: str, scope: Scope = Scope.NODE) -> Callable[[ScoreRule], Sc
         return rule
 
     return register
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The named rules by what their answers depend on."""
+
+    node_filters: tuple[Filter, ...]
+    """What a node answers by itself: those that are fixed and those that move."""
+    gang_filters: tuple[Filter, ...]
+    fixed_filters: tuple[Filter, ...]
+    moving_filters: tuple[Filter, ...]
+    fixed_key: tuple[str, ...]
+    gang_scores: tuple[tuple[str, float], ...]
+    own_scores: tuple[tuple[str, float], ...]
+
+
+def rules_of(filters: tuple[str, ...], scores: tuple[tuple[str, float], ...]) -> Rules:
+    known = [FILTERS[name] for name in filters]
+    fixed = tuple(rule for rule in known if rule.scope is Scope.FIXED)
+    return Rules(
+        node_filters=tuple(rule for rule in known if rule.scope is not Scope.GANG),
+        gang_filters=tuple(rule for rule in known if rule.scope is Scope.GANG),
+        fixed_filters=fixed,
+        moving_filters=tuple(rule for rule in known if rule.scope is Scope.NODE),
+        fixed_key=tuple(rule.name for rule in fixed),
+        gang_scores=tuple(one for one in scores if SCORES[one[0]].scope is Scope.GANG),
+        own_scores=tuple(one for one in scores if SCORES[one[0]].scope is not Scope.GANG),
+    )

@@ -38,19 +38,19 @@ class Want:
         """Wants are keys of nearly everything that is remembered."""
         return self._hash
 
-    @property
+    @cached_property
     def exclusive(self) -> bool:
         return self.whole_cpus > 0
 
-    @property
+    @cached_property
     def memory_bytes(self) -> int:
         return self.asked.memory_bytes
 
-    @property
+    @cached_property
     def gpus(self) -> int:
         return self.asked.gpus
 
-    @property
+    @cached_property
     def gpu_share(self) -> int:
         """Thousandths of one device, beside which others may hold shares of it."""
         return self.asked.gpu_share_millis
@@ -63,7 +63,7 @@ class Want:
             return self.cpu_millis // 1000
         return self.whole_cpus
 
-    @property
+    @cached_property
     def cuts(self) -> bool:
         """Does it take CPUs or devices for itself, so that which ones matters?"""
         return self.whole_cpus > 0 or self.asked.gpus > 0 or self.asked.gpu_share_millis > 0
