@@ -107,6 +107,15 @@ class ClusterState:
         order. Costs next to nothing, and True says little."""
         return self._warm.may_fit([one for one in gangs if one.job not in self._held])
 
+    def nameless(self, gang: Gang) -> bool:
+        """Would any other gang of its shape get the very same slots in its place, and leave the
+        same behind for those who come after?"""
+        return (
+            gang.job not in self._layout.avoids
+            and not gang.spreads
+            and not any(member.labels for member in gang.members)
+        )
+
     def explain(self, gang: Gang, member: MemberId | None = None) -> tuple[NodeVerdict, ...]:
         """Each node's verdict on this member when its turn comes; without one, on the member
         that a refusal would name, or the first. What the job itself holds counts as free."""

@@ -9,16 +9,20 @@ All is bounded by counted work, so that big clusters and long queues do not pay 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 
 from mooring.brain.packing import Budget
 from mooring.brain.queue.exchange import proposals
 from mooring.brain.queue.scene import Change, Scene
 from mooring.brain.queue.types import Foresees, Packer, QueuedGang, RunningGang
 from mooring.brain.want import Want, kinds_of
+from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan, Slot
 
 Turn = tuple[float, ...]
+#: Gangs in an order: what the planner knows each by, size, pool, whether it may be preempted.
+Line = tuple[tuple[Hashable, int, str, bool], ...]
 #: How often whoever has no place may go first.
 _MOST_COMPLAINTS = 4
 #: Packings' worth of steps that a round, and a set of gangs that arrived together, may cost.
@@ -31,12 +35,23 @@ _FREE = 1 << 62
 
 
 class Regroup:
-    """What one round may still spend on it."""
+    """What one round may still spend on it, and what it has tried in vain.
+
+    Whatever is tried, those that start in this round are put aside before. So all of it is tried
+    on the scene as it was when the round began, and what fails once fails again. It is charged
+    again too: how far a search gets must not depend on what happens to be remembered.
+    """
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._most = scene.policy.most_packing
         self._left = _ROUND * self._most
+        #: Gangs one after the other for whom the amounts or the pools do not suffice.
+        self._too_much: set[Line] = set()
+        #: Gangs one after the other, the last of whom has no place then.
+        self._no_place: set[Line] = set()
+        #: The steps after which it was clear that there is no packing.
+        self._no_packing: dict[Line, int] = {}
 
     def one_more(
         self, starting: Sequence[RunningGang], queued: QueuedGang
@@ -45,7 +60,8 @@ class Regroup:
         gangs = [*starting, _unplaced(queued, self._scene.now_s)]
         budget = Budget(min(self._most, self._left))
         given = budget.left
-        found = _together(self._scene, (), gangs, budget)
+        with self._aside(starting):
+            found = self._together(gangs, budget)
         self._left -= given - budget.left
         return found
 
@@ -63,21 +79,113 @@ class Regroup:
         proposed = list(
             proposals([each.queued for each in equals], waiting, free, scene.books.part)
         )
+        if not proposed:
+            return None
         left = _CLASS * self._most
-        for most in (self._most // 4, _ROUND * self._most):
-            for out, joining in proposed:
-                budget = Budget(min(most, left))
-                given = budget.left
-                leaving = [each for each in equals if each.queued in out]
-                staying = [each for each in starting if each not in leaving]
-                gangs = [*staying, *(_unplaced(one, scene.now_s) for one in joining)]
-                found = _together(scene, leaving, gangs, budget)
-                if found is not None:
-                    return found
-                left -= given - budget.left
-                if left <= 0:
-                    return None
+        with self._aside(starting):
+            for most in (self._most // 4, _ROUND * self._most):
+                for out, joining in proposed:
+                    budget = Budget(min(most, left))
+                    given = budget.left
+                    staying = [each for each in starting if each.queued not in out]
+                    gangs = [*staying, *(_unplaced(one, scene.now_s) for one in joining)]
+                    found = self._together(gangs, budget)
+                    if found is not None:
+                        return found
+                    left -= given - budget.left
+                    if left <= 0:
+                        return None
         return None
+
+    def _aside(self, starting: Sequence[RunningGang]) -> AbstractContextManager[None]:
+        return self._scene.supposing([Change(each) for each in starting])
+
+    def _together(self, gangs: Sequence[RunningGang], budget: Budget) -> list[RunningGang] | None:
+        """These gangs with new plans that fit all at once.
+
+        Their own plans are not looked at: only how many members they have.
+        """
+        scene, planner = self._scene, self._scene.planner
+        line = self._line(gangs)
+        if line in self._too_much:
+            return None
+        wanted = [each.gang for each in gangs]
+        if not scene.permits(gangs) or (
+            isinstance(planner, Foresees) and not planner.may_fit(*wanted)
+        ):
+            self._too_much.add(line)
+            return None
+        if not isinstance(planner, Packer) or not planner.packable(wanted):
+            return self._one_by_one(_orders(gangs), _MOST_COMPLAINTS, budget)
+        plans = self._packed(planner, line, wanted, budget)
+        if plans is None:
+            return None
+        packed = [
+            RunningGang(each.queued, plan, each.started_s)
+            for each, plan in zip(gangs, plans, strict=True)
+        ]
+        return self._one_by_one([gangs, *_orders(gangs)[:1]], 1, Budget(_FREE)) or packed
+
+    def _packed(
+        self, planner: Packer, line: Line, wanted: Sequence[Gang], budget: Budget
+    ) -> tuple[Plan, ...] | None:
+        known = self._no_packing.get(line)
+        if known is not None and known < budget.left:
+            budget.left -= known
+            return None
+        given = budget.left
+        plans = planner.pack(wanted, budget)
+        if plans is None and budget.left > 0:
+            self._no_packing[line] = given - budget.left
+        return plans
+
+    def _line(self, gangs: Sequence[RunningGang]) -> Line:
+        """All that the answers about these gangs, in this order, depend on."""
+        return tuple(
+            (self._scene.name(queued), each.size, queued.pool, queued.preemptible)
+            for each in gangs
+            for queued in (each.queued,)
+        )
+
+    def _one_by_one(
+        self, orders: Sequence[Sequence[RunningGang]], most_complaints: int, budget: Budget
+    ) -> list[RunningGang] | None:
+        """By the first of the orders in which all have a place; who has none goes first, so
+        often."""
+        for order in orders:
+            for _ in range(most_complaints):
+                if budget.left <= 0:
+                    return None
+                budget.left -= _PLACING * len(order)
+                found = self._place(order)
+                if not isinstance(found, RunningGang):
+                    return found
+                if found is order[0]:
+                    break
+                order = [found, *(each for each in order if each is not found)]
+        return None
+
+    def _place(self, order: Sequence[RunningGang]) -> list[RunningGang] | RunningGang:
+        """The gangs with their plans, or the first that has no place."""
+        scene, line = self._scene, self._line(order)
+        for at, each in enumerate(order):
+            if line[: at + 1] in self._no_place:
+                return each
+        found: list[RunningGang] = []
+        with scene.unchanged():
+            try:
+                for at, each in enumerate(order):
+                    plan = scene.fits(each.queued, each.size)
+                    if not isinstance(plan, Plan):
+                        self._no_place.add(line[: at + 1])
+                        return each
+                    placed = RunningGang(each.queued, plan, each.started_s)
+                    scene.start(placed)
+                    found.append(placed)
+            finally:
+                for placed in found:
+                    scene.stop(placed.job)
+        return found
 
 
 def _unplaced(queued: QueuedGang, now_s: float) -> RunningGang:
@@ -85,72 +193,6 @@ def _unplaced(queued: QueuedGang, now_s: float) -> RunningGang:
     gang, _ = queued.sized(queued.least)
     nowhere = tuple(Placement(member.id, Slot("", ())) for member in gang.members)
     return RunningGang(queued, Plan(queued.job, nowhere), now_s)
-
-
-def _together(
-    scene: Scene, leaving: Sequence[RunningGang], gangs: Sequence[RunningGang], budget: Budget
-) -> list[RunningGang] | None:
-    """These gangs with new plans that fit all at once, once those `leaving` have left.
-
-    Those of `gangs` that run are placed anew. `scene` is left as it was. The plan of a gang that
-    does not run yet is not looked at: only how many members it has.
-    """
-    moving = [Change(each) for each in (*leaving, *gangs) if each.job in scene.running]
-    with scene.supposing(moving):
-        if not scene.permits(gangs):
-            return None
-        planner = scene.planner
-        wanted = [each.gang for each in gangs]
-        if isinstance(planner, Foresees) and not planner.may_fit(*wanted):
-            return None
-        if not isinstance(planner, Packer) or not planner.packable(wanted):
-            return _one_by_one(scene, _orders(gangs), _MOST_COMPLAINTS, budget)
-        plans = planner.pack(wanted, budget)
-        if plans is None:
-            return None
-        packed = [
-            RunningGang(each.queued, plan, each.started_s)
-            for each, plan in zip(gangs, plans, strict=True)
-        ]
-        return _one_by_one(scene, [gangs, *_orders(gangs)[:1]], 1, Budget(_FREE)) or packed
-
-
-def _one_by_one(
-    scene: Scene,
-    orders: Sequence[Sequence[RunningGang]],
-    most_complaints: int,
-    budget: Budget,
-) -> list[RunningGang] | None:
-    """By the first of the orders in which all have a place; who has none goes first, so often."""
-    for order in orders:
-        for _ in range(most_complaints):
-            if budget.left <= 0:
-                return None
-            budget.left -= _PLACING * len(order)
-            found = _place(scene, order)
-            if not isinstance(found, RunningGang):
-                return found
-            if found is order[0]:
-                break
-            order = [found, *(each for each in order if each is not found)]
-    return None
-
-
-def _place(scene: Scene, order: Sequence[RunningGang]) -> list[RunningGang] | RunningGang:
-    """The gangs with their plans, or the first that has no place."""
-    found: list[RunningGang] = []
-    try:
-        for each in order:
-            plan = scene.fits(each.queued, each.size)
-            if not isinstance(plan, Plan):
-                return each
-            placed = RunningGang(each.queued, plan, each.started_s)
-            scene.start(placed)
-            found.append(placed)
-    finally:
-        for placed in found:
-            scene.stop(placed.job)
-    return found
 
 
 def _orders(gangs: Sequence[RunningGang]) -> list[list[RunningGang]]:

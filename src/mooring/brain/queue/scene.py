@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import count
 
 from mooring.brain.queue.books import Books
 from mooring.brain.queue.types import (
     Amount,
     Foresees,
+    Impartial,
     Planner,
     QueuedGang,
     QueueState,
     RunningGang,
 )
+from mooring.model.member import Gang
 from mooring.model.plan import Plan, Refusal
 
 
@@ -68,6 +71,7 @@ class Scene:
         """With `explain` a refusal comes with the planner's sentence. `books` say the same as
         `state`, if somebody has kept them."""
         self._foresees = isinstance(planner, Foresees) and not explain
+        self._impartial = isinstance(planner, Impartial)
         self.now_s = now_s
         self.policy = state.policy
         self.books = Books(state) if books is None else books.copy()
@@ -77,9 +81,12 @@ class Scene:
         self._planner = planner
         #: The caller's planner is never changed; it is copied at the first change.
         self._own = False
-        #: Which scene this is; the same number means that nothing has changed.
-        self._version = self._latest = 0
-        self._refused: dict[tuple[int, int, Hashable], Block] = {}
+        #: Which scene this is; the same number means that nothing has changed. Copies share the
+        #: numbers, and what is known of each.
+        self._versions = count(1)
+        self._version = 0
+        self._known: dict[tuple[int, int, Hashable], Plan | Block] = {}
+        self._names: dict[str, Hashable] = {}
 
     def copy(self) -> Scene:
         twin = Scene.__new__(Scene)
@@ -90,7 +97,6 @@ class Scene:
             twin.books.running,
             twin.books.free,
         )
-        twin._refused = {}
         if self._own:
             twin._planner = self._planner.copy()
         return twin
@@ -110,8 +116,7 @@ class Scene:
             self._version = version
 
     def _changed(self) -> None:
-        self._latest += 1
-        self._version = self._latest
+        self._version = next(self._versions)
 
     def _enter(self, running: RunningGang) -> None:
         self._changed()
@@ -195,17 +200,32 @@ class Scene:
         if not self.enough(ask):
             least = queued.sized(queued.least)[1]
             return Block(Cause.NEVER if self.ledger.never(queued.pool, least) else Cause.AMOUNT)
-        known = self._refused.get((self._version, size, queued.shape))
-        if known is not None:
-            return known
+        known = self._known.get((self._version, size, queued.shape))
+        if known is None:
+            known = self._ask(gang, size)
+            # Refusals hold for all of the shape, plans only if names do not matter.
+            if isinstance(known, Block) or self.name(queued) == queued.shape:
+                self._known[self._version, size, queued.shape] = known
+        elif isinstance(known, Plan) and known.job != gang.job:
+            if self.name(queued) != queued.shape:
+                return self._ask(gang, size)
+            return replace(known, job=gang.job)
+        return known
+
+    def _ask(self, gang: Gang, size: int) -> Plan | Block:
         if self._foresees and not self._planner.may_fit(gang):  # type: ignore[attr-defined]
             return _NO_PLACE
         answer = self._planner.place(gang)
         if isinstance(answer, Refusal):
-            block = Block(Cause.PLACE, answer.sentence)
-        elif answer.waiting:
-            block = Block(Cause.PLACE, f"{len(answer.waiting)} of {size} members have no place")
-        else:
-            return answer
-        self._refused[self._version, size, queued.shape] = block
-        return block
+            return Block(Cause.PLACE, answer.sentence)
+        if answer.waiting:
+            return Block(Cause.PLACE, f"{len(answer.waiting)} of {size} members have no place")
+        return answer
+
+    def name(self, queued: QueuedGang) -> Hashable:
+        """What the planner knows it by: gangs of one name are given the same slots."""
+        known = self._names.get(queued.job)
+        if known is None:
+            nameless = self._impartial and self._planner.nameless(queued.gang)  # type: ignore[attr-defined]
+            known = self._names[queued.job] = queued.shape if nameless else queued.job
+        return known

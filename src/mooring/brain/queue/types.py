@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import count
 from typing import Protocol, Self, runtime_checkable
 
 from mooring.brain.packing import Budget
@@ -55,6 +56,14 @@ class Foresees(Protocol):
         """False: there surely is none, whatever the order. True says nothing."""
 
 
+@runtime_checkable
+class Impartial(Protocol):
+    """A planner that can say whether the name of a gang matters to it."""
+
+    def nameless(self, gang: Gang) -> bool:
+        """True: any other gang of this shape would get the very same slots in its place."""
+
+
 def amount_of(resources: Resources) -> Amount:
     return (resources.cpu_millis, resources.memory_bytes, resources.gpu_millis)
 
@@ -73,6 +82,22 @@ def charge_of(gang: Gang) -> Amount:
         sum(want.memory_bytes * count for want, count in counted),
         sum(want.asked.gpu_millis * count for want, count in counted),
     )
+
+
+#: Shapes by number, because they are compared a lot. A number is never given twice: one that is
+#: forgotten is only not recognised.
+_SHAPES: dict[Hashable, int] = {}
+_NUMBERS = count()
+_MOST_SHAPES = 10_000
+
+
+def _number(shape: Hashable) -> int:
+    if len(_SHAPES) >= _MOST_SHAPES:
+        _SHAPES.clear()
+    known = _SHAPES.get(shape)
+    if known is None:
+        known = _SHAPES[shape] = next(_NUMBERS)
+    return known
 
 
 @dataclass(frozen=True)
@@ -122,15 +147,17 @@ class QueuedGang:
         return tuple(member for _, member in ordered)
 
     @cached_property
-    def shape(self) -> Hashable:
-        """All that a planner sees of it besides names: gangs of one shape are refused alike."""
+    def shape(self) -> int:
+        """The number of all that a planner sees of it besides the job's name: gangs of one shape
+        are refused alike."""
         kinds = kinds_of(self.gang)
         whole = [
             getattr(self.gang, each.name)
             for each in fields(self.gang)
             if each.name not in ("job", "members")
         ]
-        return kinds.wants, kinds.of, tuple(whole)
+        indexes = tuple(member.id.index for member in self.gang.members)
+        return _number((kinds.wants, kinds.of, indexes, tuple(whole)))
 
     @cached_property
     def _sized(self) -> dict[int, tuple[Gang, Amount]]:
