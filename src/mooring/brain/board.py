@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -51,8 +52,6 @@ class Board:
         self.free = free.over(free.ports) if own else free
         self.members: Numbers = np.zeros(len(layout), dtype=np.int32)
         self.sizes = sizes or Counter(member.id.role for member in gang.members)
-        #: Members of each role that no node has been sought for yet.
-        self.untried = Counter(self.sizes)
         rules = recipe.rules
         self.node_filters = rules.node_filters
         self.gang_filters = rules.gang_filters
@@ -67,6 +66,11 @@ class Board:
         self._once: dict[str, Values] | None = None
 
     # -- what rules ask
+
+    @cached_property
+    def untried(self) -> Counter[str]:
+        """Members of each role that no node has been sought for yet."""
+        return Counter(self.sizes)
 
     def role(self, role: str) -> Numbers:
         """How many of this role each node has."""
@@ -202,6 +206,14 @@ class Board:
             for mask in rule.rule(want, self, ALL).values():
                 refused = refused | mask
         return ~refused
+
+    def room(self, want: Want, rows: Rows) -> Amounts:
+        """How many such members each of these nodes could take, as far as that is up to it."""
+        room = self.fits(want, rows) * ~self._refused_for_good(want)[rows]
+        for rule in self._rules.uncounted_filters:
+            for refused in rule.rule(want, self, rows).values():
+                room *= ~refused
+        return room
 
     def could_take(self, want: Want, rows: Rows) -> Mask:
         """Which of these nodes can take such a member, as far as that is up to them alone."""

@@ -48,6 +48,8 @@ class Filter:
     scope: Scope = Scope.NODE
     passing: bool = False
     """May a refusal be lifted by placing others of the gang elsewhere?"""
+    counted: bool = False
+    """Does `Board.fits` give 0 wherever it refuses?"""
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,15 @@ SCORES: dict[str, Score] = {}
 
 
 def add_filter(
-    name: str, rule: FilterRule, why: Why, scope: Scope = Scope.NODE, *, passing: bool = False
+    name: str,
+    rule: FilterRule,
+    why: Why,
+    scope: Scope = Scope.NODE,
+    *,
+    passing: bool = False,
+    counted: bool = False,
 ) -> None:
-    FILTERS[name] = Filter(name, rule, why, scope, passing)
+    FILTERS[name] = Filter(name, rule, why, scope, passing, counted)
 
 
 def score_rule(name: str, scope: Scope = Scope.NODE) -> Callable[[ScoreRule], ScoreRule]:
@@ -84,6 +92,8 @@ class Rules:
     gang_filters: tuple[Filter, ...]
     fixed_filters: tuple[Filter, ...]
     moving_filters: tuple[Filter, ...]
+    uncounted_filters: tuple[Filter, ...]
+    """Those of the moving ones that counting does not answer for."""
     fixed_key: tuple[str, ...]
     gang_scores: tuple[tuple[str, float], ...]
     own_scores: tuple[tuple[str, float], ...]
@@ -92,11 +102,13 @@ class Rules:
 def rules_of(filters: tuple[str, ...], scores: tuple[tuple[str, float], ...]) -> Rules:
     known = [FILTERS[name] for name in filters]
     fixed = tuple(rule for rule in known if rule.scope is Scope.FIXED)
+    moving = tuple(rule for rule in known if rule.scope is Scope.NODE)
     return Rules(
         node_filters=tuple(rule for rule in known if rule.scope is not Scope.GANG),
         gang_filters=tuple(rule for rule in known if rule.scope is Scope.GANG),
         fixed_filters=fixed,
-        moving_filters=tuple(rule for rule in known if rule.scope is Scope.NODE),
+        moving_filters=moving,
+        uncounted_filters=tuple(rule for rule in moving if not rule.counted),
         fixed_key=tuple(rule.name for rule in fixed),
         gang_scores=tuple(one for one in scores if SCORES[one[0]].scope is Scope.GANG),
         own_scores=tuple(one for one in scores if SCORES[one[0]].scope is not Scope.GANG),

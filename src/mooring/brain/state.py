@@ -107,6 +107,10 @@ class ClusterState:
         order. Costs next to nothing, and True says little."""
         return self._warm.may_fit([one for one in gangs if one.job not in self._held])
 
+    def will_fit(self, gang: Gang) -> bool:
+        """True: there is a place for it. False says nothing."""
+        return gang.job not in self._held and self._warm.will_fit(gang)
+
     def nameless(self, gang: Gang) -> bool:
         """Would any other gang of its shape get the very same slots in its place, and leave the
         same behind for those who come after?"""
@@ -375,6 +379,13 @@ def _mounted(free: Free) -> dict[int, Counter[Volume]]:
 
 def _places(gang: Gang, plan: Plan) -> Iterator[tuple[Want, Slot]]:
     kinds = kinds_of(gang)
+    if len(plan.placements) == len(gang.members) and all(
+        one.member is member.id or one.member == member.id
+        for one, member in zip(plan.placements, gang.members, strict=True)
+    ):
+        for number, placement in zip(kinds.of, plan.placements, strict=True):
+            yield kinds.wants[number], placement.slot
+        return
     numbers = {member.id: number for member, number in zip(gang.members, kinds.of, strict=True)}
     for placement in plan.placements:
         yield kinds.wants[numbers[placement.member]], placement.slot

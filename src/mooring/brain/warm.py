@@ -149,6 +149,18 @@ class Warm:
                     return False
         return True
 
+    def will_fit(self, gang: Gang) -> bool:
+        """True: surely there is a place for it now.
+
+        Members of one kind without rules between them take what each node has room for, and where
+        no kubelet has a say that is as many as the amounts allow for.
+        """
+        kinds = kinds_of(gang)
+        want = kinds.wants[0]
+        if (self._layout.kubelets is not None and want.cuts) or self._plainly(gang, kinds) is None:
+            return False
+        return self._room(gang, kinds, want).total >= len(kinds)
+
     def plan(self, gang: Gang) -> Plan | None:
         """The plan of the planner; None if there is none, or if it has to be asked."""
         kinds = kinds_of(gang)
@@ -202,7 +214,7 @@ class Warm:
 
     def _counts(self, gang: Gang, kinds: Kinds, want: Want, rows: Rows) -> Amounts:
         board = Board(gang, self._unruled, self._layout, self._free, kinds.roles, own=False)
-        return board.fits(want, rows) * board.could_take(want, rows)
+        return board.room(want, rows)
 
     def _liking(self, gang: Gang, kinds: Kinds, plainly: _Plainly) -> _Liking:
         known = self._likings.get(plainly.key)

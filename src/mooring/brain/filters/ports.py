@@ -25,4 +25,4 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
     return (f"{IN_USE} ({', '.join(str(port) for port in taken)})",) if taken else ()
 
 
-add_filter("ports", ports, why)
+add_filter("ports", ports, why, counted=True)

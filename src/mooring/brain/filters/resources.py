@@ -53,4 +53,4 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-add_filter("resources", resources, why)
+add_filter("resources", resources, why, counted=True)

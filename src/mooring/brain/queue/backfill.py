@@ -10,11 +10,20 @@ starts at the latest when the gangs of its reservation have ended, whoever came 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from math import inf
 
 from mooring.brain.queue.scene import Change, Scene
 from mooring.brain.queue.types import Amount, QueuedGang, RunningGang
-from mooring.model.plan import Plan
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Who has to end, in this order, so that the head fits, and the scene then; None: never."""
+
+    ends: tuple[tuple[float, str], ...]
+    shadow: Scene | None
 
 
 class Reservation:
@@ -38,21 +47,40 @@ class Reservation:
         """Let gangs end one by one until the head fits."""
         if self._shadow is not None or self.hopeless:
             return
+        outlook = self._outlook(scene)
+        self._start_s = outlook.ends[-1][0] if outlook.ends else scene.now_s
+        if outlook.shadow is None:
+            self.hopeless = True
+        else:
+            self._shadow = outlook.shadow.copy()
+
+    def _outlook(self, scene: Scene) -> Outlook:
+        """As it was found before, if nobody has started or ended since, and time alone has not
+        changed who is expected to end first."""
+        if not scene.untouched:
+            return self._look(scene)
+        known = scene.memory.outlooks.get(self.head.job)
+        ending = scene.books.ending(scene.now_s)
+        if known is None or known.ends != tuple(
+            (end_s, each.job) for end_s, each in islice(ending, len(known.ends))
+        ):
+            known = scene.memory.outlooks[self.head.job] = self._look(scene)
+        return known
+
+    def _look(self, scene: Scene) -> Outlook:
         shadow = scene.copy()
-        self._start_s = scene.now_s
+        ends: list[tuple[float, str]] = []
         if self._fits(shadow):  # somebody has given way since it was tried
-            self._shadow = shadow
-            return
+            return Outlook((), shadow)
         for end_s, each in scene.books.ending(scene.now_s):
             shadow.stop(each.job)
-            self._start_s = end_s
+            ends.append((end_s, each.job))
             if self._fits(shadow):
-                self._shadow = shadow
-                return
-        self.hopeless = True
+                return Outlook(tuple(ends), shadow)
+        return Outlook(tuple(ends), None)
 
     def _fits(self, shadow: Scene) -> bool:
-        return isinstance(shadow.fits(self.head, self.head.least), Plan)
+        return shadow.has_room(self.head, self.head.least)
 
     def forbids(self, scene: Scene, queued: QueuedGang, ask: Amount) -> bool:
         """Do the sums alone tell that this would delay the head, wherever it were placed?"""

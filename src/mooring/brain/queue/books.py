@@ -11,16 +11,37 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
+from itertools import count
 from math import inf
+from typing import TYPE_CHECKING
 
 from mooring.brain.queue.order import Key, key, standing
 from mooring.brain.queue.pools import Ledger
-from mooring.brain.queue.types import QueuedGang, QueueState, RunningGang, amount_of
+from mooring.brain.queue.types import Planner, QueuedGang, QueueState, RunningGang, amount_of
+from mooring.model.plan import Plan
+
+if TYPE_CHECKING:
+    from mooring.brain.queue.backfill import Outlook
+    from mooring.brain.queue.scene import Block
 
 Turn = tuple[float, float, str]
 #: Turn and arrival, the part of the cluster, the name: of equal ones the small go first, because
 #: more of them run.
 Line = tuple[float, float, float, str]
+
+
+class Memory:
+    """What was found out on one cluster with these books, true until somebody starts or ends.
+
+    Those who try something out number what comes of it: `known` has the planner's answers, by that
+    number (0: as it is), size and shape, and `outlooks` when those who wait could start.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self.versions = count(1)
+        self.known: dict[tuple[int, int, int], Plan | Block] = {}
+        self.outlooks: dict[str, Outlook] = {}
 
 
 class Books:
@@ -36,6 +57,7 @@ class Books:
         self._standings: dict[str, list[tuple[float, int, RunningGang]]] = {}
         self._entered = 0
         self.lines: dict[str, list[tuple[Line, Key, QueuedGang]]] = {}
+        self._memory: Memory | None = None
         for running in state.running:
             self.enter(running)
         for queued in state.waiting:
@@ -52,9 +74,16 @@ class Books:
         twin._standings = {name: heap.copy() for name, heap in self._standings.items()}
         return twin
 
+    def memory(self, planner: Planner) -> Memory:
+        """What is known already of this planner, which holds exactly those who run."""
+        if self._memory is None or self._memory.planner is not planner:
+            self._memory = Memory(planner)
+        return self._memory
+
     # -- who runs
 
     def enter(self, running: RunningGang) -> None:
+        self._memory = None
         self.running[running.job] = running
         self.ledger.add(running)
         charge = running.charge
@@ -72,6 +101,7 @@ class Books:
                 heapify(heap)
 
     def leave(self, running: RunningGang) -> None:
+        self._memory = None
         del self.running[running.job]
         self.ledger.remove(running)
         charge = running.charge

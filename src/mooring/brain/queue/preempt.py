@@ -48,6 +48,8 @@ def find(
     )
     if not victims or not _enough(scene, ask, victims):
         return None
+    if scene.hopeless(queued, queued.least, victims):
+        return None
     search = _Search(scene, queued, ask, accept)
     with scene.unchanged():
         return search.by_shrinking(victims) or search.by_sets(victims) or search.greedily(victims)

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import count
 
 from mooring.brain.queue.books import Books
 from mooring.brain.queue.types import (
@@ -74,18 +73,18 @@ class Scene:
         self._impartial = isinstance(planner, Impartial)
         self.now_s = now_s
         self.policy = state.policy
-        self.books = Books(state) if books is None else books.copy()
+        if books is None:
+            books = Books(state)
+        self.memory = books.memory(planner)
+        self.books = books.copy()
         self.ledger = self.books.ledger
         self.running = self.books.running
         self.free = self.books.free
         self._planner = planner
         #: The caller's planner is never changed; it is copied at the first change.
         self._own = False
-        #: Which scene this is; the same number means that nothing has changed. Copies share the
-        #: numbers, and what is known of each.
-        self._versions = count(1)
+        #: Which scene this is; the same number means that nothing has changed.
         self._version = 0
-        self._known: dict[tuple[int, int, Hashable], Plan | Block] = {}
         self._names: dict[str, Hashable] = {}
 
     def copy(self) -> Scene:
@@ -102,6 +101,11 @@ class Scene:
         return twin
 
     @property
+    def untouched(self) -> bool:
+        """Has nothing been tried out on it yet?"""
+        return not self._version
+
+    @property
     def planner(self) -> Planner:
         """For asking only."""
         return self._planner
@@ -116,7 +120,7 @@ class Scene:
             self._version = version
 
     def _changed(self) -> None:
-        self._version = next(self._versions)
+        self._version = next(self.memory.versions)
 
     def _enter(self, running: RunningGang) -> None:
         self._changed()
@@ -192,20 +196,47 @@ class Scene:
             return Block(Cause.FIRM)
         return None
 
-    def fits(self, queued: QueuedGang, size: int) -> Plan | Block:
-        gang, ask = queued.sized(size)
+    def _short_of(self, queued: QueuedGang, ask: Amount) -> Block | None:
+        """What quota and sums have against it."""
         block = self.quota(queued, ask)
         if block is not None:
             return block
         if not self.enough(ask):
             least = queued.sized(queued.least)[1]
             return Block(Cause.NEVER if self.ledger.never(queued.pool, least) else Cause.AMOUNT)
-        known = self._known.get((self._version, size, queued.shape))
+        return None
+
+    def has_room(self, queued: QueuedGang, size: int) -> bool:
+        """Does `fits` give a plan? For those who do not want to know where."""
+        gang, ask = queued.sized(size)
+        if self._short_of(queued, ask) is not None:
+            return False
+        planner = self._planner
+        known = (self._version, size, queued.shape) in self.memory.known
+        if not known and isinstance(planner, Foresees) and planner.will_fit(gang):
+            return True
+        return isinstance(self.fits(queued, size), Plan)
+
+    def hopeless(self, queued: QueuedGang, size: int, without: Iterable[RunningGang]) -> bool:
+        """Is it plain that it has no place even when all of these are gone?"""
+        if not isinstance(self._planner, Foresees):
+            return False
+        planner = self._planner.copy()
+        for each in without:
+            planner.release(each.job)
+        return not planner.may_fit(queued.sized(size)[0])
+
+    def fits(self, queued: QueuedGang, size: int) -> Plan | Block:
+        gang, ask = queued.sized(size)
+        block = self._short_of(queued, ask)
+        if block is not None:
+            return block
+        known = self.memory.known.get((self._version, size, queued.shape))
         if known is None:
             known = self._ask(gang, size)
             # Refusals hold for all of the shape, plans only if names do not matter.
             if isinstance(known, Block) or self.name(queued) == queued.shape:
-                self._known[self._version, size, queued.shape] = known
+                self.memory.known[self._version, size, queued.shape] = known
         elif isinstance(known, Plan) and known.job != gang.job:
             if self.name(queued) != queued.shape:
                 return self._ask(gang, size)

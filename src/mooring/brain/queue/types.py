@@ -50,10 +50,14 @@ class Packer(Protocol):
 
 @runtime_checkable
 class Foresees(Protocol):
-    """A planner that can say cheaply that there is no place for gangs at once."""
+    """A planner that can say cheaply whether there is a place."""
 
     def may_fit(self, *gangs: Gang) -> bool:
-        """False: there surely is none, whatever the order. True says nothing."""
+        """False: there surely is none for all of these, whatever the order, and neither would there
+        be if others held more. True says nothing."""
+
+    def will_fit(self, gang: Gang) -> bool:
+        """True: there surely is one for this. False says nothing."""
 
 
 @runtime_checkable
