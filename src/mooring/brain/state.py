@@ -107,9 +107,14 @@ class ClusterState:
         order. Costs next to nothing, and True says little."""
         return self._warm.may_fit([one for one in gangs if one.job not in self._held])
 
-    def will_fit(self, gang: Gang) -> bool:
-        """True: there is a place for it. False says nothing."""
-        return gang.job not in self._held and self._warm.will_fit(gang)
+    def has_room(self, gang: Gang) -> bool | None:
+        """Would `place` give a plan for this gang, whole? None if that takes a plan to tell."""
+        return None if gang.job in self._held else self._warm.has_room(gang)
+
+    def crowded_out(self, gang: Gang, other: Gang, now: ClusterState) -> bool:
+        """True: surely this gang has no place here beside the other one, wherever that is placed
+        on `now`, which is the same cluster with more people on it. False says nothing."""
+        return self._warm.crowded_out(gang, other, now._warm)
 
     def nameless(self, gang: Gang) -> bool:
         """Would any other gang of its shape get the very same slots in its place, and leave the

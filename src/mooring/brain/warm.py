@@ -149,8 +149,8 @@ class Warm:
                     return False
         return True
 
-    def will_fit(self, gang: Gang) -> bool:
-        """True: surely there is a place for it now.
+    def has_room(self, gang: Gang) -> bool | None:
+        """Is there a place for it now? None if that takes a plan to tell.
 
         Members of one kind without rules between them take what each node has room for, and where
         no kubelet has a say that is as many as the amounts allow for.
@@ -158,8 +158,46 @@ class Warm:
         kinds = kinds_of(gang)
         want = kinds.wants[0]
         if (self._layout.kubelets is not None and want.cuts) or self._plainly(gang, kinds) is None:
-            return False
+            return None
         return self._room(gang, kinds, want).total >= len(kinds)
+
+    def crowded_out(self, gang: Gang, other: Gang, now: Warm) -> bool:
+        """True: surely there is no place for `gang` here once `other` has taken one, whichever it
+        takes of those that it has on `now`.
+
+        There is room for some members more than `gang` has. No node may lose more than these, so
+        none may take more of `other` than leaves it the rest; if that is too few of them in all,
+        `gang` has lost too much.
+        """
+        kinds, others = kinds_of(gang), kinds_of(other)
+        for want, size in zip(kinds.wants, kinds.sizes, strict=True):
+            if want.volumes:
+                continue
+            room = self._room(gang, kinds, want)
+            kept = np.maximum(room.counts - (room.total - size), 0)
+            for comer, count in zip(others.wants, others.sizes, strict=True):
+                if not comer.volumes and count > int(
+                    np.minimum(
+                        now._room(other, others, comer).counts,
+                        self._beside(kept, want, comer, count),
+                    ).sum()
+                ):
+                    return True
+        return False
+
+    def _beside(self, kept: Amounts, want: Want, comer: Want, most: int) -> Amounts:
+        """How many of `comer` leave each node the amounts for `kept` of `want`, up to `most`."""
+        free = self._free
+        found: Amounts = np.full(len(kept), most)
+        for has, asked, taken in (
+            (free.cpu_millis, want.cpu_millis, comer.cpu_millis),
+            (free.memory_bytes, want.memory_bytes, comer.memory_bytes),
+            (free.gpus, want.gpus, comer.gpus),
+        ):
+            if asked and taken:
+                left = np.where(kept > 0, (has - kept * asked) // taken, most)
+                found = np.minimum(found, left)
+        return found
 
     def plan(self, gang: Gang) -> Plan | None:
         """The plan of the planner; None if there is none, or if it has to be asked."""

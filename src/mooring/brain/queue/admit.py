@@ -216,9 +216,13 @@ class _Round:
     def _plan(self, queued: QueuedGang, size: int) -> Plan | Block:
         _, ask = queued.sized(size)
         if self.heads and self.scene.enough(ask) and self.scene.quota(queued, ask) is None:
-            for head in self._reservations(queued, size):
+            heads = self._reservations(queued, size)
+            for head in heads:
                 if head.forbids(self.scene, queued, ask):
                     return Block(Cause.HEAD, head.head.job, head.start_s)
+            # Only of the first: which of several is delayed takes a plan to tell.
+            if heads and heads[0].crowded_out(self.scene, queued, size):
+                return Block(Cause.HEAD, heads[0].head.job, heads[0].start_s)
         plan = self.scene.fits(queued, size)
         if isinstance(plan, Block):
             return plan

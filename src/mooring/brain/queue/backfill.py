@@ -82,16 +82,26 @@ class Reservation:
     def _fits(self, shadow: Scene) -> bool:
         return shadow.has_room(self.head, self.head.least)
 
+    def _in_time(self, queued: QueuedGang, now_s: float) -> bool:
+        """Would it end before the head starts?"""
+        return queued.expected_s is not None and now_s + queued.expected_s <= self._start_s < inf
+
     def forbids(self, scene: Scene, queued: QueuedGang, ask: Amount) -> bool:
         """Do the sums alone tell that this would delay the head, wherever it were placed?"""
         self.look(scene)
         if self._shadow is None:
             return False
-        if queued.expected_s is not None and scene.now_s + queued.expected_s <= self._start_s < inf:
+        if self._in_time(queued, scene.now_s):
             return False
         _, head = self.head.sized(self.head.least)
         free = self._shadow.free
         return any(ask[k] > free[k] - head[k] for k in range(len(free)) if ask[k] and head[k])
+
+    def crowded_out(self, scene: Scene, queued: QueuedGang, size: int) -> bool:
+        """Is it plain that this has a place which delays the head, whichever it is?"""
+        if self._shadow is None or self._in_time(queued, scene.now_s):
+            return False
+        return self._shadow.crowded_out(self.head, queued, size, scene)
 
     def allows(self, scene: Scene, candidate: RunningGang, changes: Sequence[Change] = ()) -> bool:
         """May `candidate` start now (or take its new size), once `changes` have been made?

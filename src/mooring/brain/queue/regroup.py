@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
+from typing import cast
 
 from mooring.brain.packing import Budget
 from mooring.brain.queue.exchange import proposals
@@ -46,6 +47,8 @@ class Regroup:
         self._scene = scene
         self._most = scene.policy.most_packing
         self._left = _ROUND * self._most
+        self._foresees = isinstance(scene.planner, Foresees)
+        self._packs = isinstance(scene.planner, Packer)
         #: Gangs one after the other for whom the amounts or the pools do not suffice.
         self._too_much: set[Line] = set()
         #: Gangs one after the other, the last of whom has no place then.
@@ -111,13 +114,13 @@ class Regroup:
             return None
         wanted = [each.gang for each in gangs]
         if not scene.permits(gangs) or (
-            isinstance(planner, Foresees) and not planner.may_fit(*wanted)
+            self._foresees and not cast(Foresees, planner).may_fit(*wanted)
         ):
             self._too_much.add(line)
             return None
-        if not isinstance(planner, Packer) or not planner.packable(wanted):
+        if not self._packs or not cast(Packer, planner).packable(wanted):
             return self._one_by_one(_orders(gangs), _MOST_COMPLAINTS, budget)
-        plans = self._packed(planner, line, wanted, budget)
+        plans = self._packed(cast(Packer, planner), line, wanted, budget)
         if plans is None:
             return None
         packed = [

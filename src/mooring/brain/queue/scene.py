@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import cast
 
 from mooring.brain.queue.books import Books
 from mooring.brain.queue.types import (
@@ -69,7 +70,8 @@ class Scene:
     ) -> None:
         """With `explain` a refusal comes with the planner's sentence. `books` say the same as
         `state`, if somebody has kept them."""
-        self._foresees = isinstance(planner, Foresees) and not explain
+        self._can_foresee = isinstance(planner, Foresees)
+        self._explain = explain
         self._impartial = isinstance(planner, Impartial)
         self.now_s = now_s
         self.policy = state.policy
@@ -99,6 +101,11 @@ class Scene:
         if self._own:
             twin._planner = self._planner.copy()
         return twin
+
+    @property
+    def _foreseeing(self) -> Foresees | None:
+        """The planner, if it is one."""
+        return cast(Foresees, self._planner) if self._can_foresee else None
 
     @property
     def untouched(self) -> bool:
@@ -211,20 +218,29 @@ class Scene:
         gang, ask = queued.sized(size)
         if self._short_of(queued, ask) is not None:
             return False
-        planner = self._planner
-        known = (self._version, size, queued.shape) in self.memory.known
-        if not known and isinstance(planner, Foresees) and planner.will_fit(gang):
-            return True
-        return isinstance(self.fits(queued, size), Plan)
+        planner = self._foreseeing
+        sure = None if planner is None else planner.has_room(gang)
+        return isinstance(self.fits(queued, size), Plan) if sure is None else sure
+
+    def crowded_out(self, queued: QueuedGang, other: QueuedGang, size: int, now: Scene) -> bool:
+        """Is it plain that the gang at its least has no room here once the other one has found
+        some on `now`, which it would, wherever that is?"""
+        mine, theirs = self._foreseeing, now._foreseeing
+        if mine is None or theirs is None:
+            return False
+        gang, _ = other.sized(size)
+        return bool(theirs.has_room(gang)) and mine.crowded_out(
+            queued.sized(queued.least)[0], gang, theirs
+        )
 
     def hopeless(self, queued: QueuedGang, size: int, without: Iterable[RunningGang]) -> bool:
         """Is it plain that it has no place even when all of these are gone?"""
-        if not isinstance(self._planner, Foresees):
+        if self._foreseeing is None:
             return False
         planner = self._planner.copy()
         for each in without:
             planner.release(each.job)
-        return not planner.may_fit(queued.sized(size)[0])
+        return not cast(Foresees, planner).may_fit(queued.sized(size)[0])
 
     def fits(self, queued: QueuedGang, size: int) -> Plan | Block:
         gang, ask = queued.sized(size)
@@ -244,7 +260,8 @@ class Scene:
         return known
 
     def _ask(self, gang: Gang, size: int) -> Plan | Block:
-        if self._foresees and not self._planner.may_fit(gang):  # type: ignore[attr-defined]
+        planner = None if self._explain else self._foreseeing
+        if planner is not None and not planner.may_fit(gang):
             return _NO_PLACE
         answer = self._planner.place(gang)
         if isinstance(answer, Refusal):

@@ -56,8 +56,12 @@ class Foresees(Protocol):
         """False: there surely is none for all of these, whatever the order, and neither would there
         be if others held more. True says nothing."""
 
-    def will_fit(self, gang: Gang) -> bool:
-        """True: there surely is one for this. False says nothing."""
+    def has_room(self, gang: Gang) -> bool | None:
+        """Would `place` give a plan for the whole gang? None: it has to be asked."""
+
+    def crowded_out(self, gang: Gang, other: Gang, now: Self) -> bool:
+        """True: there surely is no place for `gang` here once `other` has one, whichever `now`
+        gives it. `now` is this planner with more held. False says nothing."""
 
 
 @runtime_checkable
