@@ -47,10 +47,14 @@ def test_gangs_come_and_go_and_leave_no_trace(
     untouched = state.copy()
     for number, one in enumerate(queue):
         job = named(one, f"job{number}")
+        sure = state.has_room(job)
         outcome = state.place(job)
         assert outcome == bare(place(job, state.snapshot(), profile))
         assert isinstance(outcome, Refusal) or state.may_fit(job)
+        assert sure is None or sure is isinstance(outcome, Plan)
         if isinstance(outcome, Plan):
+            if state.nameless(job):
+                assert state.place(named(job, "other")) == replace(outcome, job="other")
             before = state.copy()
             state.assume(job, outcome)
             assert state.place(job) == outcome
@@ -62,6 +66,46 @@ def test_gangs_come_and_go_and_leave_no_trace(
     for job_name in list(state.held):
         state.release(job_name)
     assert state.same_as(untouched)
+
+
+@settings(max_examples=200, deadline=None)
+@given(snapshots(most_nodes=5), st.lists(gangs(most=5), min_size=3, max_size=5), st.data())
+def test_who_is_crowded_out_has_no_place_beside_the_other(
+    snapshot: Snapshot, drawn: list[Gang], data: st.DataObject
+) -> None:
+    head, other, *rest = [named(one, f"job{number}") for number, one in enumerate(drawn)]
+    now = ClusterState(snapshot)
+    for one in rest:
+        outcome = now.place(one)
+        if isinstance(outcome, Plan):
+            now.assume(one, outcome)
+    later = now.copy()
+    for job in sorted(now.held):
+        if data.draw(st.booleans()):
+            later.release(job)
+    outcome = now.place(other)
+    if isinstance(outcome, Plan) and later.crowded_out(head, other, now):
+        later.assume(other, outcome)
+        assert not later.may_fit(head)
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "cpu", "crowded"),
+    [
+        # Two nodes of 4 CPUs have room for 2 + 2 members of 2 CPUs each.
+        (4, 1, 1, True),  # none to spare: each node must keep its 4 CPUs, 0 + 0 others fit beside
+        (3, 1, 2, False),  # one to spare: each must keep 2 CPUs, so 1 + 1 others fit beside
+        (3, 3, 2, True),  # the same, and three others are more than 1 + 1
+        (3, 2, 2, False),  # 1 + 1 others would do for each node, though not for both: not told
+    ],
+)
+def test_a_gang_is_crowded_out_wherever_the_other_goes(
+    size: int, count: int, cpu: float, crowded: bool
+) -> None:
+    state = ClusterState(Snapshot(nodes(2, 4)))
+    head = named(gang("pack", members("worker", size, 2)), "head")
+    other = named(gang("pack", members("worker", count, cpu)), "other")
+    assert state.crowded_out(head, other, state) is crowded
 
 
 POLICIES = (
