@@ -139,3 +139,78 @@ def test_cells_of_nodes_decide_where_a_gang_fits(
             for name in ("fits", "waits"):
                 jobs.delete(name)
             until(lambda: not jobs.pods("waits"), "its pods are gone", 60)
+
+
+STORAGE = "/apis/storage.k8s.io/v1"
+ZONE = "topology.kubernetes.io/zone"
+
+
+@contextmanager
+def volume_in(plane: ControlPlane, namespace: str, zone: str) -> Iterator[None]:
+    """The claim `data`, which has a volume that only nodes of one zone reach."""
+    here = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+    shape = {"storageClassName": "", "accessModes": ["ReadWriteMany"]}
+    volume = {
+        "metadata": {"name": f"{namespace}-data"},
+        "spec": {
+            **shape,
+            "capacity": {"storage": "1Gi"},
+            "csi": {"driver": "mooring.test", "volumeHandle": "data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [here]}},
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
+    }
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            **shape,
+            "volumeName": f"{namespace}-data",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    admin = plane.admin
+    admin.create("/api/v1/persistentvolumes", volume)
+    admin.create(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", claim)
+    try:
+        yield
+    finally:
+        admin.delete(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data")
+        admin.delete(f"/api/v1/persistentvolumes/{namespace}-data")
+
+
+def mounting(name: str, workers: int) -> Json:
+    job = training_job(name, {"worker": workers}, gracePeriod=0)
+    job["spec"]["placement"] = {"nodeSelector": {MARK: "true"}}
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    job["spec"]["kubernetes"] = {"volumes": [volume]}
+    return job
+
+
+def test_a_gang_goes_where_its_volume_is(
+    control_plane: ControlPlane, namespace: str, jobs: Jobs
+) -> None:
+    """The first zone is as good but for the volume; and there the driver attaches none to one of
+    the two nodes. A job whose claim does not exist yet is told so, and runs once it does."""
+    admin = control_plane.admin
+    shapes = {zone: NodeShape(labels={ZONE: zone}) for zone in "ab"}
+    none = {"name": "mooring.test", "nodeID": "x", "allocatable": {"count": 0}}
+    with (
+        fake_nodes(admin, 2, shapes["a"], "zone-a"),
+        fake_nodes(admin, 2, shapes["b"], "zone-b") as [full, free],
+        puppets(admin),
+        run_operator(control_plane, namespace, Flags(as_account=True)) as operator,
+    ):
+        limits = {"metadata": {"name": full}, "spec": {"drivers": [none]}}
+        admin.create(f"{STORAGE}/csinodes", limits)
+        try:
+            jobs.create(mounting("reads", 3))
+            said = f"claim {namespace}/data is not there"
+            until(lambda: said in jobs.status("reads").get("message", ""), "it is told why", 60)
+            with volume_in(control_plane, namespace, "b"):
+                found = jobs.wait_phase("reads", "Running")
+                assert found["status"]["placement"] == {"worker": [free] * 3}
+                jobs.delete("reads")
+                until(lambda: not jobs.pods("reads"), "its pods are gone", 60)
+        finally:
+            admin.delete(f"{STORAGE}/csinodes/{full}", missing_ok=True)
+        assert operator.defects == []

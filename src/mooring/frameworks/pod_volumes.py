@@ -11,7 +11,7 @@ from mooring.spec.kubernetes import PodSpec
 
 #: Disks by id: the field that has it, and whether a second reader is refused as well. These are
 #: the kinds that kube-scheduler's VolumeRestrictions knows.
-_DISKS = {
+DISKS = {
     "gcePersistentDisk": (("pdName",), False),
     "awsElasticBlockStore": (("volumeID",), True),
     "iscsi": (("iqn",), False),
@@ -40,7 +40,7 @@ def _volume(part: Mapping[str, object]) -> Iterator[Volume]:
     if own is not None:
         template = _section(own, "volumeClaimTemplate") or {}
         yield Volume(own=_claim(_section(template, "spec") or {}))
-    for kind, (keys, exclusive) in _DISKS.items():
+    for kind, (keys, exclusive) in DISKS.items():
         disk = _section(part, kind)
         if disk is not None:
             name = "/".join(_text(disk, key) for key in keys if key in disk or key != "pool")

@@ -70,6 +70,13 @@ def grants(settings: Settings) -> Iterator[Grant]:
         _FOLLOW,
         "NUMA cells, where the cluster publishes them",
     )
+    for group, resource, reason in (
+        ("", "persistentvolumeclaims", "the volumes that members mount"),
+        ("", "persistentvolumes", "which nodes a volume reaches"),
+        ("storage.k8s.io", "storageclasses", "where and when volumes are made"),
+        ("storage.k8s.io", "csinodes", "how many volumes a node can attach"),
+    ):
+        yield Grant(cluster, group, (resource,), _FOLLOW, reason)
     if settings.kubelet_config:
         yield Grant(
             cluster,

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key, Object, key_of, text
@@ -42,10 +42,19 @@ def version_of(obj: Object) -> int:
     return int(raw) if raw.isdigit() else 0
 
 
+class Following(Protocol):
+    """A cache of whatever kind, to whoever runs it."""
+
+    synced: asyncio.Event
+
+    async def run(self) -> None: ...
+
+
 class Cache(Generic[View]):
     """`changed(before, after)` is called for every object that appears, changes or goes.
 
-    `missing_ok`: the kind may not exist on this server (an optional CRD); the cache is then empty.
+    `missing_ok`: the kind may not exist on this server (an optional CRD), or not be for us to see;
+    the cache is then empty, and `known` tells that from a kind without objects.
     """
 
     def __init__(
@@ -67,6 +76,7 @@ class Cache(Generic[View]):
         self._entries: dict[Key, Entry[View]] = {}
         self._gone: dict[str, int] = {}
         self.synced = asyncio.Event()
+        self.known = False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -149,6 +159,7 @@ class Cache(Generic[View]):
             if key not in seen and (not listed or entry.version <= listed):
                 self.remove(key, entry.uid)
         self._gone = {uid: at for uid, at in self._gone.items() if at > listed}
+        self.known = True
         self.synced.set()
         return version
 

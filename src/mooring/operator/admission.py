@@ -6,20 +6,20 @@ their pods exist yet; every other pod of the cluster counts as what it asks for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pods import PodView
-from mooring.bodies.kubernetes.use import Kept, snapshot
+from mooring.bodies.kubernetes.use import Interest, Kept, snapshot
 from mooring.brain import queue
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.state import ClusterState
-from mooring.kubeapi.document import Key
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
-from mooring.operator.jobs import JobView, Meaning, wishes_of
+from mooring.model.volumes import Storage, Volume
+from mooring.operator.jobs import JobView, Meaning, job_key, wishes_of
 from mooring.operator.pools import PoolView, pool_specs
 from mooring.operator.record import Record, Stage
 from mooring.operator.status import decode
@@ -36,11 +36,6 @@ class Candidate:
     meaning: Meaning
     record: Record
     pool: str
-
-
-def job_key(key: Key) -> str:
-    """The name by which the brain tells jobs of different namespaces apart."""
-    return "/".join(key)
 
 
 def candidate(view: JobView, meaning: Meaning) -> Candidate | None:
@@ -64,6 +59,7 @@ def decide(
     pools: Iterable[PoolView],
     now_s: float,
     profile: Profile = DEFAULT,
+    storage: Callable[[], Storage | None] = lambda: None,
 ) -> tuple[queue.Decision, ...]:
     """What the queue decides now, in the order in which it is to be carried out."""
     admitted = [one for one in candidates if one.record.stage is Stage.ADMITTED]
@@ -74,7 +70,8 @@ def decide(
     ]
     if not waiting and not any(_may_grow(one) for one in admitted):
         return ()
-    cluster, running = occupied(admitted, nodes, pods, profile)
+    interest = interest_of([*waiting, *admitted], storage)
+    cluster, running = occupied(admitted, nodes, pods, profile, interest)
     capacity = sum((node.capacity for node in cluster.nodes), Resources())
     state = queue.QueueState(
         capacity=capacity,
@@ -90,6 +87,7 @@ def occupied(
     nodes: Iterable[NodeView],
     pods: Iterable[PodView],
     profile: Profile = DEFAULT,
+    interest: Interest | None = None,
 ) -> tuple[ClusterState, list[queue.RunningGang]]:
     """The cluster with everybody in their places.
 
@@ -101,10 +99,11 @@ def occupied(
     while True:
         inside = {one.view.uid for one in holding}
         others = [pod for pod in there if pod.mark is None or pod.mark.job_uid not in inside]
-        cluster = ClusterState(snapshot(views, others, _kept(holding)), profile)
+        found = snapshot(views, others, _kept(holding), interest or Interest())
+        cluster = ClusterState(found, profile)
         running, lost = [], []
         for one in holding:
-            gang = _running(one)
+            gang = _running(one, found.storage)
             try:
                 cluster.assume(gang.gang, gang.plan)
             except ValueError:
@@ -117,6 +116,19 @@ def occupied(
         holding = [one for one in holding if one.view.uid not in uids]
         if not any(pod.mark is not None and pod.mark.job_uid in uids for pod in there):
             return cluster, running
+
+
+def interest_of(candidates: Sequence[Candidate], storage: Callable[[], Storage | None]) -> Interest:
+    """What those who may be given a place look at, besides amounts."""
+    asking = [
+        one.meaning.queued
+        for one in candidates
+        if one.record.stage is Stage.QUEUED or _may_grow(one)
+    ]
+    mounts = any(member.volumes for gang in asking for member in gang.members)
+    counts = any(spread.match_labels for gang in asking for spread in gang.spreads)
+    names = {one.view.uid: job_key(one.view.key) for one in candidates}
+    return Interest(storage() if mounts else None, counts, names)
 
 
 def _kept(holding: Iterable[Candidate]) -> dict[str, Kept]:
@@ -148,7 +160,7 @@ def _may_grow(one: Candidate) -> bool:
 def _queued(one: Candidate) -> queue.QueuedGang:
     spec = one.meaning.job.spec
     return queue.QueuedGang(
-        gang=replace(one.meaning.gang, job=job_key(one.view.key)),
+        gang=one.meaning.queued,
         priority=one.meaning.priority,
         pool=one.pool,
         arrived_s=one.record.queued_at_s,
@@ -158,7 +170,26 @@ def _queued(one: Candidate) -> queue.QueuedGang:
     )
 
 
-def _running(one: Candidate) -> queue.RunningGang:
+def _running(one: Candidate, storage: Storage | None) -> queue.RunningGang:
+    queued = _queued(one)
+    if storage is not None:
+        queued = replace(queued, gang=_bound(queued.gang, storage))
     plan = one.record.plan(job_key(one.view.key))
     started_s = one.record.admitted_at_s or one.record.queued_at_s
-    return queue.RunningGang(_queued(one), plan, started_s)
+    return queue.RunningGang(queued, plan, started_s)
+
+
+def _bound(gang: Gang, storage: Storage) -> Gang:
+    """Without the claims of its own for volumes that were there before: its pods have those, and
+    they are not to be had a second time."""
+    made = {kind.name for kind in storage.classes if kind.provisioner}
+
+    def stays(volume: Volume) -> bool:
+        return volume.own is None or volume.own.storage_class in made
+
+    if all(stays(volume) for member in gang.members for volume in member.volumes):
+        return gang
+    members = tuple(
+        replace(member, volumes=tuple(filter(stays, member.volumes))) for member in gang.members
+    )
+    return replace(gang, members=members)

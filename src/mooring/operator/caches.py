@@ -9,21 +9,24 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware
+from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware, with_limits
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
-from mooring.kubeapi.cache import Cache, View
+from mooring.kubeapi.cache import Cache, Following, View
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key, Object
 from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
 from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
+from mooring.model.resources import Counts
 from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
 from mooring.operator.kubelets import Kubelets
 from mooring.operator.pools import parse_pool
 from mooring.operator.record import Stage
+from mooring.operator.stored import Stored
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +74,15 @@ class Caches:
         self.topologies = cache(
             NODE_TOPOLOGY, parse_topology, self._topology_changed, missing_ok=True
         )
-        self._all = (self.nodes, self.pods, self.jobs, self.pools, self.topologies)
+        self.stored = Stored(partial(cache, missing_ok=True), room)
+        self._all: tuple[Following, ...] = (
+            self.nodes,
+            self.pods,
+            self.jobs,
+            self.pools,
+            self.topologies,
+            *self.stored.caches,
+        )
         self._kubelets: Kubelets | None = None
         if ask_kubelets:
             self._kubelets = Kubelets(client, self._ready_nodes, room)
@@ -99,14 +110,18 @@ class Caches:
         return all(cache.synced.is_set() for cache in self._all)
 
     def machines(self) -> list[NodeView]:
-        """The nodes with their cells and their kubelets' settings, as far as they are known."""
+        """The nodes with their cells, their kubelets' settings and what can be attached to them, as
+        far as it is known."""
         found = {}
         for view in self.nodes:
             topology = self.topologies.get("", view.name)
             policy = self._kubelets.of(view.name) if self._kubelets is not None else None
+            limits = self.stored.limits_of(view.name)
+            parts = (view, topology, policy, limits)
             known = self._machines.get(view.name)
-            if known is None or not known.made_of(view, topology, policy):
-                known = _Machine(view, topology, policy, with_hardware(view, topology, policy))
+            if known is None or not known.made_of(*parts):
+                whole = with_limits(with_hardware(view, topology, policy), limits)
+                known = _Machine(*parts, whole)
             found[view.name] = known
         self._machines = found
         return [one.whole for one in found.values()]
@@ -183,12 +198,18 @@ class _Machine:
     view: NodeView
     topology: TopologyView | None
     policy: KubeletPolicy | None
+    limits: Counts
     whole: NodeView
 
     def made_of(
-        self, view: NodeView, topology: TopologyView | None, policy: KubeletPolicy | None
+        self,
+        view: NodeView,
+        topology: TopologyView | None,
+        policy: KubeletPolicy | None,
+        limits: Counts,
     ) -> bool:
-        return self.view is view and self.topology is topology and self.policy is policy
+        same = self.view is view and self.topology is topology and self.policy is policy
+        return same and self.limits is limits
 
 
 def _holds(view: JobView) -> bool:

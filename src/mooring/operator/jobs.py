@@ -11,13 +11,17 @@ from dataclasses import dataclass, replace
 from mooring import frameworks
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.pod import Owner, guaranteed
+from mooring.bodies.kubernetes.storage import claim_name
+from mooring.bodies.kubernetes.use import in_namespace
 from mooring.brain.queue.order import CLASSES
 from mooring.kubeapi.document import Json, Key, Object, find, mapping, number, text, texts
 from mooring.kubeapi.times import parse_time
 from mooring.lifecycle import Policy
 from mooring.model.errors import BadInput, Problem
+from mooring.model.labels import Labels
 from mooring.model.member import Gang, Member
 from mooring.model.resources import format_gpus
+from mooring.model.volumes import Volume
 from mooring.operator.cycle import Wishes
 from mooring.planning import priority_of
 from mooring.policy import policy_of
@@ -67,6 +71,8 @@ class Meaning:
     gang: Gang
     policy: Policy
     priority: int
+    queued: Gang
+    """The gang among those of all namespaces, as the brain is told of it."""
 
     @property
     def by_mooring(self) -> bool:
@@ -104,7 +110,38 @@ def meaning_of(obj: Object) -> Meaning:
         raise BadInput(source, problems)
     shaped = replace(gang, members=tuple(_shaped(member) for member in gang.members))
     priority = priority_of(job.spec.priority, CLASSES, source)
-    return Meaning(job, shaped, policy_of(job, shaped), priority)
+    policy = policy_of(job, shaped)
+    return Meaning(job, shaped, policy, priority, among_all(shaped, (namespace, name)))
+
+
+def job_key(key: Key) -> str:
+    """The name by which the brain tells jobs of different namespaces apart."""
+    return "/".join(key)
+
+
+def among_all(gang: Gang, key: Key) -> Gang:
+    """Names of claims and labels hold within a namespace; the brain looks at all of them."""
+    namespace = key[0]
+    job = job_key(key)
+
+    def there(labels: Labels) -> Labels:
+        return in_namespace(labels, namespace) if labels else ()
+
+    members = tuple(
+        replace(
+            one,
+            job=job,
+            labels=in_namespace(one.labels, namespace) if one.labels or gang.spreads else (),
+            volumes=tuple(_here(volume, namespace) for volume in one.volumes),
+        )
+        for one in gang.members
+    )
+    spreads = tuple(replace(one, match_labels=there(one.match_labels)) for one in gang.spreads)
+    return replace(gang, job=job, members=members, spreads=spreads)
+
+
+def _here(volume: Volume, namespace: str) -> Volume:
+    return replace(volume, claim=claim_name(namespace, volume.claim)) if volume.claim else volume
 
 
 def wishes_of(view: JobView, meaning: Meaning) -> Wishes:

@@ -19,7 +19,7 @@ from mooring.operator import admission
 from mooring.operator.admission import Candidate
 from mooring.operator.caches import Caches
 from mooring.operator.cycle import admit, release
-from mooring.operator.jobs import Meaning
+from mooring.operator.jobs import Meaning, job_key
 from mooring.operator.metrics import Metrics
 from mooring.operator.record import Record, Stage
 from mooring.operator.statuses import Statuses
@@ -75,9 +75,14 @@ class Rounds:
         candidates = list(self._candidates())
         caches = self._caches
         decisions = admission.decide(
-            candidates, caches.machines(), caches.pods, caches.pools, now_s
+            candidates,
+            caches.machines(),
+            caches.pods,
+            caches.pools,
+            now_s,
+            storage=caches.stored.storage,
         )
-        by_name = {admission.job_key(one.view.key): one for one in candidates}
+        by_name = {job_key(one.view.key): one for one in candidates}
         for decision in decisions:
             if not await self._carry_out(decision, by_name[decision.job], now_s):
                 self._due.set()

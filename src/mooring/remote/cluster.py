@@ -9,14 +9,33 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware
+from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware, with_limits
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
+from mooring.bodies.kubernetes.storage import (
+    parse_claim,
+    parse_class,
+    parse_limits,
+    parse_volume,
+    storage_of,
+)
 from mooring.bodies.kubernetes.topology import parse_topology
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Object
 from mooring.kubeapi.errors import Forbidden, NotFound
-from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
+from mooring.kubeapi.resources import (
+    CLAIM,
+    CSI_NODE,
+    NODE,
+    NODE_TOPOLOGY,
+    POD,
+    POOL,
+    STORAGE_CLASS,
+    TRAINING_JOB,
+    VOLUME,
+    Kind,
+)
 from mooring.model.errors import BadInput
+from mooring.model.volumes import Storage
 from mooring.operator.admission import Candidate, candidate
 from mooring.operator.jobs import JobView, meaning_of, parse_view
 from mooring.operator.pools import PoolView, parse_pool
@@ -34,6 +53,7 @@ class ClusterNow:
     pods: tuple[PodView, ...] = ()
     jobs: tuple[JobView, ...] = ()
     pools: tuple[PoolView, ...] = ()
+    storage: Storage | None = None
 
     def candidates(self) -> list[Candidate]:
         """Those that wait for a place or hold one; jobs with mistakes are nobody's rivals."""
@@ -49,20 +69,35 @@ class ClusterNow:
 
 
 async def read_cluster(client: Client) -> ClusterNow:
-    nodes, pods, jobs, pools, topologies = await asyncio.gather(
-        client.list(NODE),
-        client.list(POD),
-        client.list(TRAINING_JOB),
-        _optional(client, POOL),
-        _optional(client, NODE_TOPOLOGY),
+    always = asyncio.gather(client.list(NODE), client.list(POD), client.list(TRAINING_JOB))
+    maybe = asyncio.gather(
+        _optional(client, POOL), _optional(client, NODE_TOPOLOGY), _optional(client, CSI_NODE)
     )
-    cells = {one.name: one for one in map(parse_topology, topologies)}
-    views = map(parse_node, nodes)
+    there, also, storage = await asyncio.gather(always, maybe, _storage(client))
+    (nodes, pods, jobs), (pools, topologies, limits) = there, also
+    cells = {one.name: one for one in map(parse_topology, topologies or ())}
+    attachable = {one.node: one.limits for one in map(parse_limits, limits or ())}
+    views = [
+        with_limits(with_hardware(view, cells.get(view.name), None), attachable.get(view.name, ()))
+        for view in map(parse_node, nodes)
+    ]
     return ClusterNow(
-        tuple(with_hardware(view, cells.get(view.name), None) for view in views),
+        tuple(views),
         tuple(map(parse_pod, pods)),
         tuple(map(parse_view, jobs)),
-        tuple(map(parse_pool, pools)),
+        tuple(map(parse_pool, pools or ())),
+        storage,
+    )
+
+
+async def _storage(client: Client) -> Storage | None:
+    claims, volumes, classes = await asyncio.gather(
+        *(_optional(client, kind) for kind in (CLAIM, VOLUME, STORAGE_CLASS))
+    )
+    if claims is None or volumes is None or classes is None:
+        return None
+    return storage_of(
+        map(parse_claim, claims), map(parse_volume, volumes), map(parse_class, classes)
     )
 
 
@@ -75,9 +110,9 @@ def described_cluster(cluster_file: Path) -> ClusterNow:
     )
 
 
-async def _optional(client: Client, kind: Kind) -> tuple[Object, ...]:
-    """Nothing where the kind does not exist, or is not for this user to see."""
+async def _optional(client: Client, kind: Kind) -> tuple[Object, ...] | None:
+    """None where the kind does not exist, or is not for this user to see."""
     try:
         return await client.list(kind)
     except (NotFound, Forbidden):
-        return ()
+        return None

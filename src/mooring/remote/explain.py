@@ -13,7 +13,7 @@ from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Refusal
 from mooring.operator import admission
 from mooring.operator.admission import Candidate
-from mooring.operator.jobs import JobView, meaning_of
+from mooring.operator.jobs import JobView, job_key, meaning_of
 from mooring.operator.record import Stage
 from mooring.operator.status import decode
 from mooring.remote.cluster import ClusterNow
@@ -27,8 +27,8 @@ def explain_job(
     members = [one.id for one in meaning.gang.members]
     record = decode(view.status, members, view.created_at_s or now_s)
     key = view.key
-    name = admission.job_key(key)
-    gang = replace(meaning.gang, job=name)
+    name = job_key(key)
+    gang = meaning.queued
     named = _member(gang, member)
     if not meaning.by_mooring:
         chosen = meaning.job.spec.kubernetes.scheduler.value
@@ -37,7 +37,11 @@ def explain_job(
     pods = [pod for pod in cluster.pods if pod.mark is None or pod.mark.job_uid != view.uid]
     rivals = [one for one in cluster.candidates() if one.view.key != key]
     holding = [one for one in rivals if one.record.stage is Stage.ADMITTED]
-    state, _ = admission.occupied(holding, cluster.nodes, pods)
+    pool = meaning.job.spec.pool or queue.DEFAULT_POOL
+    waiting = replace(record, stage=Stage.QUEUED, not_before_s=0.0)
+    asked = Candidate(view, meaning, waiting, pool)
+    interest = admission.interest_of([*rivals, asked], lambda: cluster.storage)
+    state, _ = admission.occupied(holding, cluster.nodes, pods, interest=interest)
     if record.stage is not Stage.QUEUED:
         named = named or gang.members[0].id
         slot = record.slots.get(named)
@@ -45,9 +49,14 @@ def explain_job(
         return Explanation(
             name, named, state.explain(gang, named), slot.node if slot else None, note=note
         )
-    pool = meaning.job.spec.pool or queue.DEFAULT_POOL
-    asked = Candidate(view, meaning, replace(record, not_before_s=0.0), pool)
-    decisions = admission.decide([*rivals, asked], cluster.nodes, pods, cluster.pools, now_s)
+    decisions = admission.decide(
+        [*rivals, asked],
+        cluster.nodes,
+        pods,
+        cluster.pools,
+        now_s,
+        storage=lambda: cluster.storage,
+    )
     mine = next((one for one in decisions if one.job == name), None)
     if isinstance(mine, queue.Admit):
         there = {one.member: one.slot.node for one in mine.plan.placements}
@@ -62,7 +71,7 @@ def explain_job(
     advice: tuple[str, ...] = ()
     if isinstance(answer, Refusal):
         named = named or answer.member
-        advice = changes(gang, snapshot(cluster.nodes, pods))
+        advice = changes(gang, snapshot(cluster.nodes, pods, interest=interest))
     named = named or gang.members[0].id
     return Explanation(name, named, state.explain(gang, named), None, sentence, True, advice)
 

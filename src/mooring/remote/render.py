@@ -15,7 +15,7 @@ from mooring.operator import admission
 from mooring.operator.admission import Candidate
 from mooring.operator.carry import needs_secret, pod_manifests, secret_manifest
 from mooring.operator.cycle import admit
-from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
+from mooring.operator.jobs import JobView, Meaning, job_key, meaning_of, parse_view
 from mooring.operator.record import Record
 from mooring.remote.cluster import ClusterNow
 from mooring.remote.files import config_map
@@ -88,8 +88,15 @@ def _placed(
     pool = meaning.job.spec.pool or queue.DEFAULT_POOL
     asked = Candidate(view, meaning, record, pool)
     candidates = [*cluster.candidates(), asked]
-    decisions = admission.decide(candidates, cluster.nodes, cluster.pods, cluster.pools, now_s)
-    name = admission.job_key(view.key)
+    decisions = admission.decide(
+        candidates,
+        cluster.nodes,
+        cluster.pods,
+        cluster.pools,
+        now_s,
+        storage=lambda: cluster.storage,
+    )
+    name = job_key(view.key)
     notes: list[str] = []
     for decision in decisions:
         match decision:

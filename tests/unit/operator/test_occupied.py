@@ -8,7 +8,7 @@ from typing import Any
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.model.plan import Placement, Plan
-from mooring.operator.admission import Candidate, job_key, occupied
+from mooring.operator.admission import Candidate, occupied
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import meaning_of, parse_view
 from mooring.operator.record import Record
@@ -50,9 +50,8 @@ def holding(gpus: tuple[int, ...]) -> Candidate:
         },
     }
     view, meaning = parse_view(job), meaning_of(job)
-    key = job_key(view.key)
     cluster, _ = occupied([], [node(4)], [])
-    plan = cluster.place(replace(meaning.gang, job=key))
+    plan = cluster.place(meaning.queued)
     assert isinstance(plan, Plan)
     [one] = plan.placements
     moved = Placement(one.member, replace(one.slot, gpus=gpus))

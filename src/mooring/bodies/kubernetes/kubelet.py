@@ -6,7 +6,8 @@ anybody CPUs of their own.
 
 from __future__ import annotations
 
-from mooring.bodies.kubernetes.pods import amounts, parse_ids
+from mooring.bodies.kubernetes.amounts import amounts
+from mooring.bodies.kubernetes.pods import parse_ids
 from mooring.kubeapi.document import Json, mapping, text, texts
 from mooring.model.cluster import CpuManager, KubeletPolicy, TopologyManager, TopologyScope
 

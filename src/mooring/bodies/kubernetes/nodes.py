@@ -10,6 +10,7 @@ kept once.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from functools import lru_cache
 from sys import intern
 from typing import TypeVar
 
-from mooring.bodies.kubernetes.pods import amounts
+from mooring.bodies.kubernetes.amounts import amounts
 from mooring.bodies.kubernetes.topology import TopologyView, Zone, over_zones
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node, Taint, TopologyManager
@@ -31,6 +32,7 @@ _AMD_MEMORY = "amd.com/gpu.vram"
 _AMD_SIZE = re.compile(r"(\d{1,6})([MGT])", re.ASCII)
 _BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 _NIC_LABEL = "mooring.dev/nic-mbps"
+_AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 _MOST_SHAPES = 4096
 
 Value = TypeVar("Value")
@@ -44,6 +46,8 @@ class NodeView:
     ready: bool
     pods_most: int
     zones: tuple[Zone, ...] = ()
+    avoids: tuple[str, ...] = ()
+    """The uids of jobs whose members it had rather not take."""
 
     @property
     def name(self) -> str:
@@ -88,7 +92,23 @@ def parse_node(obj: Object) -> NodeView:
         images=_images(obj),
     )
     pods = text(allocatable, "pods")
-    return NodeView(node, _ready(obj), int(pods) if pods.isdigit() else 110)
+    most = int(pods) if pods.isdigit() else 110
+    return NodeView(node, _ready(obj), most, avoids=_avoids(obj))
+
+
+def _avoids(obj: Object) -> tuple[str, ...]:
+    """From an annotation in JSON, which anybody may have written."""
+    written = text(obj, "metadata", "annotations", _AVOID)
+    if not written:
+        return ()
+    try:
+        told = json.loads(written)
+    except (ValueError, RecursionError):
+        return ()
+    owners = [
+        mapping(one, "podSignature", "podController") for one in items(told, "preferAvoidPods")
+    ]
+    return tuple(text(one, "uid") for one in owners if text(one, "kind") == "TrainingJob")
 
 
 @lru_cache(maxsize=65_536)
@@ -125,6 +145,13 @@ def gpu_memory_bytes(labels: Mapping[str, str]) -> int:
         return int(told) * 2**20 // max(1, parts)
     size = _AMD_SIZE.fullmatch(labels.get(_AMD_MEMORY, ""))
     return int(size.group(1)) * _BYTES[size.group(2)] if size else 0
+
+
+def with_limits(view: NodeView, limits: Counts) -> NodeView:
+    """The node with how many volumes each driver can attach to it."""
+    if not limits:
+        return view
+    return replace(view, node=replace(view.node, volume_limits=_kept_once(limits)))
 
 
 def with_hardware(

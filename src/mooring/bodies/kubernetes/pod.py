@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.amounts import GPU_RESOURCES
 from mooring.bodies.kubernetes.contract import Surroundings, contract
-from mooring.bodies.kubernetes.pods import GPU_RESOURCES
 from mooring.bodies.kubernetes.scheduling import Group, scheduling_of
 from mooring.kubeapi.document import Json
 from mooring.model.cluster import Toleration, format_cpus

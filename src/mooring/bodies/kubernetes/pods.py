@@ -11,12 +11,15 @@ from functools import lru_cache
 from sys import intern
 
 from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.amounts import amounts
+from mooring.bodies.kubernetes.storage import mounted_by
 from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text, texts
 from mooring.kubeapi.times import parse_time
+from mooring.model.labels import Labels, labels_of
 from mooring.model.member import MemberId
-from mooring.model.resources import Resources, is_extended, parse_quantity
+from mooring.model.resources import Resources
+from mooring.model.volumes import Volume
 
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 _LONGEST_LIST, _MOST_IDS = 16_384, 16_384
 #: Reasons with which a kubelet turns a pod away that was bound to it: the room was not there.
 TURNED_AWAY = frozenset(
@@ -79,6 +82,8 @@ class PodView:
     created_at_s: float = 0.0
     whole_cpus: int = 0
     """CPUs that a static CPU manager gives to it alone."""
+    labels: Labels = ()
+    volumes: tuple[Volume, ...] = ()
 
     @property
     def over(self) -> bool:
@@ -121,6 +126,8 @@ def parse_pod(obj: Object) -> PodView:
         gpus=gpus,
         created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
         whole_cpus=_whole_cpus(obj),
+        labels=_labels_kept_once(labels_of(labels)),
+        volumes=mounted_by(obj),
     )
 
 
@@ -128,6 +135,11 @@ def parse_pod(obj: Object) -> PodView:
 def _kept_once(resources: Resources) -> Resources:
     """The first of all equal ones: replicas ask for the same."""
     return resources
+
+
+@lru_cache(maxsize=4096)
+def _labels_kept_once(labels: Labels) -> Labels:
+    return labels
 
 
 def pod_resources(spec: Object) -> Resources:
@@ -144,19 +156,6 @@ def pod_resources(spec: Object) -> Resources:
         ),
     )
     return most + amounts(mapping(spec, "overhead"))
-
-
-def amounts(listed: Object) -> Resources:
-    """CPU, memory, devices and extended resources of a resource list."""
-    cpu = _quantity(listed.get("cpu"))
-    memory = _quantity(listed.get("memory"))
-    gpus = sum(_quantity(listed.get(name)) for name in GPU_RESOURCES)
-    extended = [
-        (name, int(_quantity(amount)))
-        for name, amount in listed.items()
-        if is_extended(name) and name not in GPU_RESOURCES
-    ]
-    return Resources(-int(-cpu * 1000 // 1), int(memory), int(gpus), extended=tuple(extended))
 
 
 def parse_ids(listed: str) -> tuple[int, ...]:
@@ -184,19 +183,6 @@ def _whole_cpus(obj: Object) -> int:
 
 def _requests(container: Object) -> Resources:
     return amounts(mapping(container, "resources", "requests"))
-
-
-def _quantity(value: Json) -> float:
-    return _amount(str(value)) if value is not None else 0.0
-
-
-@lru_cache(maxsize=4096)
-def _amount(written: str) -> float:
-    """Exact arithmetic is slow, and a cluster writes few different amounts."""
-    try:
-        return float(parse_quantity(written))
-    except ValueError:
-        return 0.0
 
 
 def _host_ports(obj: Object) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mooring.bodies.kubernetes.pods import amounts
+from mooring.bodies.kubernetes.amounts import amounts
 from mooring.kubeapi.document import Json, Object, find, items, text
 from mooring.model.cluster import CpuManager, KubeletPolicy, TopologyManager, TopologyScope
 from mooring.model.resources import Resources

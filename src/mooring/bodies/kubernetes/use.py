@@ -7,13 +7,21 @@ are taken, and else the lowest that nobody is known to have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.model.cluster import CpuManager, Node, NodeUse, Snapshot
+from mooring.model.labels import Labels
 from mooring.model.resources import Resources
+from mooring.model.volumes import Storage, Volume
+
+#: Stands among the labels that the brain compares: selectors of Kubernetes never look beyond one
+#: namespace.
+NAMESPACE = "mooring.dev/namespace"
 
 
 @dataclass(frozen=True)
@@ -24,13 +32,28 @@ class Kept:
     gpus: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True)
+class Interest:
+    """What the gangs in question look at; the rest is left out of a snapshot, because it costs.
+
+    `storage` None: they mount nothing. `residents`: they count pods by their labels. `jobs`: what
+    the brain calls jobs, by uid.
+    """
+
+    storage: Storage | None = None
+    residents: bool = False
+    jobs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
 _NOTHING = Kept()
+_NONE = Interest()
 
 
 def snapshot(
     nodes: Iterable[NodeView],
     pods: Iterable[PodView],
     kept: Mapping[str, Kept] | None = None,
+    interest: Interest = _NONE,
 ) -> Snapshot:
     """The ready nodes in the order of their names, with what these pods hold on them.
 
@@ -44,12 +67,20 @@ def snapshot(
             held.setdefault(pod.node, []).append(pod)
     others = kept or {}
     use = {
-        name: _use(by_name[name], mine, others.get(name, _NOTHING)) for name, mine in held.items()
+        name: _use(by_name[name], mine, others.get(name, _NOTHING), interest)
+        for name, mine in held.items()
     }
-    return Snapshot(tuple(view.node for view in usable), use)
+    return Snapshot(tuple(_node(view, interest) for view in usable), use, interest.storage)
 
 
-def _use(view: NodeView, pods: Sequence[PodView], kept: Kept) -> NodeUse:
+def _node(view: NodeView, interest: Interest) -> Node:
+    if not view.avoids:
+        return view.node
+    known = tuple(interest.jobs[uid] for uid in view.avoids if uid in interest.jobs)
+    return replace(view.node, avoids=known)
+
+
+def _use(view: NodeView, pods: Sequence[PodView], kept: Kept, interest: Interest) -> NodeUse:
     node = view.node
     cpus = {cpu for pod in pods for cpu in pod.cpus}
     gpus = {gpu for pod in pods for gpu in pod.gpus}
@@ -66,7 +97,23 @@ def _use(view: NodeView, pods: Sequence[PodView], kept: Kept) -> NodeUse:
         gpus=frozenset(gpus),
         ports=frozenset(port for pod in pods for port in pod.host_ports),
         sharers=sum(1 for pod in pods if not pod.cpus) - len(unnamed),
+        residents=_residents(pods) if interest.residents else (),
+        volumes=_mounted(pods) if interest.storage is not None else (),
     )
+
+
+def in_namespace(labels: Labels, namespace: str) -> Labels:
+    return tuple(sorted((*labels, (NAMESPACE, namespace))))
+
+
+def _residents(pods: Iterable[PodView]) -> tuple[tuple[Labels, int], ...]:
+    """A pod that is being ended counts no more, as for kube-scheduler."""
+    there = Counter((pod.labels, pod.namespace) for pod in pods if pod.labels and not pod.deleting)
+    return tuple((in_namespace(labels, space), many) for (labels, space), many in there.items())
+
+
+def _mounted(pods: Iterable[PodView]) -> tuple[tuple[Volume, int], ...]:
+    return tuple(Counter(volume for pod in pods for volume in pod.volumes).items())
 
 
 def _pins(node: Node, pod: PodView) -> bool:
