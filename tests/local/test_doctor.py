@@ -318,3 +318,20 @@ def test_bad_input_is_said(moor: Moor, arguments: tuple[str, ...]) -> None:
     assert answer.returncode == 2
     assert "moor" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_two_runs_side_by_side(moor: Moor, tmp_path: Path) -> None:
+    """The same job with a pause that is four times as long."""
+    for name, pause in (("quick", 0.05), ("slow", 0.2)):
+        command = steps(f"time.sleep({pause})")
+        job = write_job(
+            tmp_path, name=name, framework="indexed", command=command, roles={"worker": {}}
+        )
+        assert moor("run", job).returncode == 0
+    answer = moor("compare", "quick", "slow", "-o", "json")
+    assert answer.returncode == 0, answer.stderr
+    document = json.loads(answer.stdout)
+    rows = {row["name"]: row for family in document["families"] for row in family["measures"]}
+    assert rows["examples/s"]["ratio"] < 0.5
+    assert "spec.command" in {one["what"] for one in document["differences"]}
+    assert moor("compare", "quick", "slow").returncode == 0

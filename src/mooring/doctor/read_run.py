@@ -99,7 +99,7 @@ def _member(
         threads_told=_whole(budget, "threads"),
         threads_kept={name: str(text) for name, text in _mapping(sources, "kept").items()},
         processes=wanted.processes,
-        allowed_cpus=frozenset(_numbers(known[-1], "cpus")) or frozenset(_numbers(budget, "cpus")),
+        allowed_cpus=_allowed(inside) or frozenset(_numbers(budget, "cpus")),
         seen_cpus=seen,
         threads=round(median([_number(sample, "threads") for sample in known])),
         peak_memory_bytes=max(int(_number(sample, "rss_bytes")) for sample in (samples or [{}])),
@@ -117,6 +117,12 @@ def _member(
         else "",
         out_of_memory="over its memory limit" in str(exit_line.get("reason", "")),
     )
+
+
+def _allowed(samples: list[Line]) -> frozenset[int]:
+    """As the last sample that saw a process tells: the very last is taken when all have ended."""
+    told = (_numbers(sample, "cpus") for sample in reversed(samples))
+    return frozenset(next((cpus for cpus in told if cpus), ()))
 
 
 def _last_attempt(samples: list[Line]) -> list[Line]:
@@ -162,6 +168,22 @@ def _examples_per_s(lines: list[Line], window: Window) -> float | None:
         return None
     done = sum(examples for _, examples in steps[1:])
     return done / (steps[-1][0] - steps[0][0]) if done else None
+
+
+def step_rates(run: RunRecord, slices: int) -> list[float]:
+    """Examples a second of all members in equal parts of the time in which they trained."""
+    members = [one.member.name for one in read_holdings(run.plan_file)]
+    lines = [list(read_lines(run.sample_file(name))) for name in members]
+    low, high = _window(lines, None)
+    if (low, high) == _NO_WINDOW:
+        return []
+    done = [0.0] * slices
+    for line in (line for one in lines for line in one if line.get("kind") == "step"):
+        at_s = _number(line, "t")
+        if low < at_s <= high:
+            place = min(slices - 1, int((at_s - low) / (high - low) * slices))
+            done[place] += _number(line, "examples")
+    return [amount * slices / (high - low) for amount in done if amount]
 
 
 def _nics(events: Path, window: Window) -> Iterable[NicFacts]:
@@ -214,4 +236,4 @@ def _numbers(line: Mapping[str, JsonValue], name: str) -> list[int]:
     return [one for one in value if isinstance(one, int)] if isinstance(value, list) else []
 
 
-__all__ = ["LEAST_SAMPLES", "read_job_text", "read_run"]
+__all__ = ["LEAST_SAMPLES", "read_job_text", "read_run", "step_rates"]

@@ -1,0 +1,91 @@
+"""`moor compare`: two runs or two logs side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mooring.cli import options
+
+if TYPE_CHECKING:
+    from mooring.doctor.comparing import Comparison, Side
+
+_MOST_DIFFERENCES = 20
+_MOST_ALIKE = 6
+
+
+@click.command()
+@click.argument("a", metavar="A", shell_complete=options.complete_run)
+@click.argument("b", metavar="B", shell_complete=options.complete_run)
+@options.output("table", "json")
+def compare(a: str, b: str, output: str) -> None:
+    """Say what differs between two runs, or two benchmark logs, and what the pattern means.
+
+    A and B are runs, or text files with lines such as `resnet18 train time : 41.4 ms`. Ratios are
+    B ÷ A of the medians; where a measure was repeated, the range of the repetitions follows.
+    """
+    from mooring.doctor.comparing import compare as put_side_by_side
+
+    found = put_side_by_side(_side(a), _side(b))
+    if output == "json":
+        click.echo(json.dumps(found.document(), indent=1))
+    else:
+        _print(found)
+
+
+def _side(name: str) -> Side:
+    path = Path(name)
+    if path.is_file():
+        from mooring.doctor.read_log import read_log
+
+        return read_log(path)
+    from mooring.doctor.read_measures import read_measures
+    from mooring.record import find_run
+
+    return read_measures(find_run(name))
+
+
+def _print(found: Comparison) -> None:
+    from rich.table import Table
+
+    from mooring.cli.console import console as make_console
+
+    console = make_console()
+    for verdict in found.verdicts:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(verdict.family, no_wrap=True)
+        for head in ("A", "B", "B ÷ A", "range"):
+            table.add_column(head, justify="right", no_wrap=True)
+        for row in verdict.rows:
+            spread = "" if row.low == row.high else f"{row.low:.2f}–{row.high:.2f}"
+            table.add_row(
+                row.name.removesuffix(verdict.family).strip() or row.name,
+                f"{_number(row.a)} {row.unit}",
+                f"{_number(row.b)} {row.unit}",
+                f"{row.ratio:.2f}",
+                spread,
+            )
+        console.print(table)
+        console.print(f"→ {verdict.says}\n", soft_wrap=True, markup=False)
+    _context(found)
+    if not found.verdicts:
+        click.echo("nothing was measured on both sides")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _context(found: Comparison) -> None:
+    for what, ours, theirs in found.differences[:_MOST_DIFFERENCES]:
+        click.echo(f"differs: {what}: {ours} | {theirs}")
+    if len(found.differences) > _MOST_DIFFERENCES:
+        click.echo(f"… and {len(found.differences) - _MOST_DIFFERENCES} more (see -o json)")
+    if found.alike and len(found.alike) <= _MOST_ALIKE:
+        click.echo("the same: " + "; ".join(f"{what}: {value}" for what, value in found.alike))
+    for side, names in (("A", found.only_a), ("B", found.only_b)):
+        if names:
+            click.echo(f"only in {side}: {', '.join(names[:_MOST_DIFFERENCES])}")

@@ -1,0 +1,272 @@
+"""Two sets of measures side by side: what differs, by how much, and what pattern that has. Pure.
+
+The pattern says more than the sizes. A device that is slower is slower by the same factor
+everywhere; a host that costs a little in every step shows most where steps are short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import mean, median
+
+from mooring.record.journal import JsonValue
+
+#: Below this a ratio is noise even of a quiet machine; a virtual machine's speed alone changes by
+#: more (docs/benchmarks.md), which the spread then shows.
+_NOISE = 0.03
+#: So many measures make a pattern, and so strong a rank correlation: with four, 0.8 is the first
+#: below perfect order.
+_LEAST_FOR_A_PATTERN = 4
+_CORRELATED = 0.6
+
+
+_ALONE = "measure"
+
+
+class Better(StrEnum):
+    """Which way is better."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One thing that was measured, once or several times."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+    better: Better = Better.LOWER
+
+    @property
+    def middle(self) -> float:
+        return median(self.values)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its measures, and what it says of itself."""
+
+    name: str
+    measures: tuple[Measure, ...]
+    context: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measure that both sides have. `ratio` is B ÷ A of the medians; `low` and `high` that of the
+    nearest and farthest repetitions, equal to it where nothing was repeated."""
+
+    name: str
+    unit: str
+    a: float
+    b: float
+    ratio: float
+    low: float
+    high: float
+    better: Better
+
+    @property
+    def differs(self) -> bool:
+        """Beyond noise, and beyond the spread of the repetitions."""
+        return abs(self.ratio - 1) > _NOISE and (self.low > 1 or self.high < 1)
+
+
+class Pattern(StrEnum):
+    """How a gap changes with the size of the work."""
+
+    SAME = "same"
+    PER_STEP = "per-step"
+    PROPORTIONAL = "proportional"
+    GROWING = "growing"
+    MIXED = "mixed"
+    FEW = "few"
+
+
+_MEANS = {
+    Pattern.SAME: "No difference beyond noise.",
+    Pattern.PER_STEP: "The smaller the work, the larger the gap: every step pays a cost that does "
+    "not grow with its size, and that long steps hide behind the device's work. That is the host "
+    "side (CPU scheduling, pinning, thread counts, starting kernels, loading data), not the GPU: a "
+    "slower device would cost the same factor everywhere. Look at both hosts with `moor doctor "
+    "--node`.",
+    Pattern.PROPORTIONAL: "The same factor everywhere, whatever the size of the work: the device "
+    "or its clock, memory or bus is slower, or the precision differs; not a cost of each step.",
+    Pattern.GROWING: "The larger the work, the larger the gap: bandwidth or memory runs out with "
+    "size (caches, NUMA cells, PCIe, network); small work does not feel it.",
+    Pattern.MIXED: "The gap follows no order of size.",
+    Pattern.FEW: "Too few measures for a pattern.",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The pattern of one family of measures (`train time`, `inference time`)."""
+
+    family: str
+    rows: tuple[Row, ...]
+    pattern: Pattern
+    correlation: float | None
+    middle: float
+    says: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    a: str
+    b: str
+    verdicts: tuple[Verdict, ...]
+    differences: tuple[tuple[str, str, str], ...]
+    """What the sides say of themselves and do not agree on: (what, A, B)."""
+    alike: tuple[tuple[str, str], ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+
+    def document(self) -> dict[str, JsonValue]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "families": [
+                {
+                    "family": one.family,
+                    "pattern": one.pattern.value,
+                    "says": one.says,
+                    "ratio": round(one.middle, 4),
+                    "correlation": None if one.correlation is None else round(one.correlation, 4),
+                    "measures": [
+                        {
+                            "name": row.name,
+                            "unit": row.unit,
+                            "a": row.a,
+                            "b": row.b,
+                            "ratio": round(row.ratio, 4),
+                            "low": round(row.low, 4),
+                            "high": round(row.high, 4),
+                        }
+                        for row in one.rows
+                    ],
+                }
+                for one in self.verdicts
+            ],
+            "differences": [{"what": what, "a": a, "b": b} for what, a, b in self.differences],
+            "alike": dict(self.alike),
+            "only_a": list(self.only_a),
+            "only_b": list(self.only_b),
+        }
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    ours = {one.name: one for one in a.measures}
+    theirs = {one.name: one for one in b.measures}
+    families: dict[str, list[Row]] = {}
+    for name in ours:
+        if name in theirs and ours[name].unit == theirs[name].unit:
+            families.setdefault(_family(name, ours), []).append(_row(ours[name], theirs[name]))
+    alone = families.pop(_ALONE, [])
+    shared = [key for key in a.context if key in b.context]
+    return Comparison(
+        a.name,
+        b.name,
+        (
+            *((_apart(alone),) if alone else ()),
+            *(_verdict(family, rows) for family, rows in families.items()),
+        ),
+        tuple((k, a.context[k], b.context[k]) for k in shared if a.context[k] != b.context[k]),
+        tuple((key, a.context[key]) for key in shared if a.context[key] == b.context[key]),
+        tuple(name for name in ours if name not in theirs),
+        tuple(name for name in theirs if name not in ours),
+    )
+
+
+def _family(name: str, others: Mapping[str, Measure]) -> str:
+    """Measures whose names differ in the first word alone are sizes of the same work."""
+    _, _, rest = name.partition(" ")
+    alike = [other for other in others if other.partition(" ")[2] == rest]
+    return rest if rest and len(alike) > 1 else _ALONE
+
+
+def _apart(rows: Sequence[Row]) -> Verdict:
+    """Measures of different things: each by itself, no pattern among them."""
+    said = [_said(row) for row in rows if row.differs]
+    says = "; ".join(said) if said else _MEANS[Pattern.SAME]
+    pattern = Pattern.FEW if said else Pattern.SAME
+    return Verdict(_ALONE, tuple(rows), pattern, None, median(row.ratio for row in rows), says)
+
+
+def _row(a: Measure, b: Measure) -> Row:
+    nearest = min(b.values) / max(a.values)
+    farthest = max(b.values) / min(a.values)
+    ratio = b.middle / a.middle
+    single = len(a.values) == len(b.values) == 1
+    return Row(
+        a.name,
+        a.unit,
+        a.middle,
+        b.middle,
+        ratio,
+        ratio if single else nearest,
+        ratio if single else farthest,
+        a.better,
+    )
+
+
+def _verdict(family: str, rows: Sequence[Row]) -> Verdict:
+    ordered = tuple(sorted(rows, key=lambda row: row.a))
+    pattern, correlation = _pattern(ordered)
+    says = _MEANS[pattern]
+    if pattern in (Pattern.PER_STEP, Pattern.GROWING):
+        first, last = ordered[0], ordered[-1]
+        says = (
+            f"{first.ratio:.2f}× at {first.a:.3g} {first.unit} ({first.name.split(' ')[0]}), "
+            f"{last.ratio:.2f}× at {last.a:.3g} {last.unit} ({last.name.split(' ')[0]}). {says}"
+        )
+    elif pattern is Pattern.FEW and any(row.differs for row in ordered):
+        says = "; ".join(_said(row) for row in ordered if row.differs)
+    return Verdict(
+        family, ordered, pattern, correlation, median(row.ratio for row in ordered), says
+    )
+
+
+def _said(row: Row) -> str:
+    word = "higher" if row.ratio > 1 else "lower"
+    good = {Better.LOWER: row.ratio < 1, Better.HIGHER: row.ratio > 1}.get(row.better)
+    opinion = "" if good is None else ", better" if good else ", worse"
+    return f"{row.name} is {row.ratio:.2f}× ({word}{opinion})"
+
+
+def _pattern(rows: Sequence[Row]) -> tuple[Pattern, float | None]:
+    """By the order of ratios along the size of the work (A's own figure)."""
+    if not any(row.differs for row in rows):
+        return Pattern.SAME, None
+    if len(rows) < _LEAST_FOR_A_PATTERN:
+        return Pattern.FEW, None
+    ratios = [row.ratio for row in rows]
+    correlation = _rank_correlation([row.a for row in rows], ratios)
+    # Ratios that hardly differ have no order worth the name.
+    if max(ratios) - min(ratios) <= 2 * _NOISE * mean(ratios):
+        return Pattern.PROPORTIONAL, correlation
+    gap = median(ratios)
+    if correlation <= -_CORRELATED:
+        return (Pattern.PER_STEP if gap > 1 else Pattern.GROWING), correlation
+    if correlation >= _CORRELATED:
+        return (Pattern.GROWING if gap > 1 else Pattern.PER_STEP), correlation
+    return Pattern.MIXED, correlation
+
+
+def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's: 1 in the same order, -1 in the opposite one."""
+    a, b = _ranks(first), _ranks(second)
+    centre_a, centre_b = mean(a), mean(b)
+    top = sum((x - centre_a) * (y - centre_b) for x, y in zip(a, b, strict=True))
+    below = sum((x - centre_a) ** 2 for x in a) * sum((y - centre_b) ** 2 for y in b)
+    return top / below**0.5 if below > 0 else 0.0
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Equal values share the mean of their ranks."""
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]

@@ -1,0 +1,59 @@
+"""A run to measures that can be compared with another run's: speed, and what an example costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mooring.doctor.comparing import Better, Measure, Side
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.read_run import read_run, step_rates
+from mooring.record import RunRecord
+
+#: Slices of the time in which a run trained: their spread is that of its speed.
+_SLICES = 5
+
+
+def read_measures(run: RunRecord) -> Side:
+    facts = read_run(run)
+    rates = step_rates(run, _SLICES)
+    measures = [Measure("examples/s", "/s", tuple(rates), Better.HIGHER)] if rates else []
+    measures += _costs(facts)
+    return Side(facts.run, tuple(measures), _context(facts))
+
+
+def _costs(facts: RunFacts) -> Iterator[Measure]:
+    """For each example: rates of two runs of different speed cannot be compared by themselves."""
+    rate = facts.examples_per_s
+    uses = [member.use for member in facts.members if member.use is not None]
+    if not rate or not uses:
+        return
+    costs = {
+        "CPU time an example": ("ms", [1e3 * use.cpu_s / use.span_s for use in uses]),
+        "waited for a CPU an example": (
+            "ms",
+            [1e3 * (use.wait_s or 0) / use.span_s for use in uses],
+        ),
+        "context switches an example": ("", [use.switches / use.span_s for use in uses]),
+        "bytes an example": ("B", [use.moved_bytes / use.span_s for use in uses]),
+    }
+    for name, (unit, amounts) in costs.items():
+        if sum(amounts) > 0:
+            yield Measure(name, unit, (sum(amounts) / rate,))
+
+
+def _context(facts: RunFacts) -> dict[str, str]:
+    context = dict(_flat(facts.job.to_dict(defaults=True)["spec"], "spec"))
+    for member in facts.members:
+        context[f"{member.name} on"] = member.node
+        context[f"{member.name} may use CPUs"] = f"{member.usable_cpus:g}"
+        context[f"{member.name} threads told"] = str(member.threads_told)
+    return context
+
+
+def _flat(value: Any, at: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _flat(below, f"{at}.{key}")
+    else:
+        yield at, str(value)

@@ -1,0 +1,104 @@
+"""Two logs side by side: what is read from them, and which pattern the difference has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mooring.doctor.comparing import Better, Measure, Pattern, Side, compare
+from mooring.doctor.read_log import parse_log, read_log
+from mooring.model.errors import BadInput
+
+LOGS = Path(__file__).parent / "logs"
+
+
+def sizes(*times_ms: float) -> Side:
+    """Models m0, m1, ... of growing size."""
+    measures = [Measure(f"m{i} train time", "ms", (t,)) for i, t in enumerate(times_ms)]
+    return Side("log", tuple(measures), {})
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "pattern"),
+    [
+        # 34 ms more in each step: 1.83, 1.61, 1.37, 1.16 times.
+        ((41, 56, 93, 210), (75, 90, 127, 244), Pattern.PER_STEP),
+        # 1.5 times, whatever the size.
+        ((40, 60, 90, 200), (60, 90, 135, 300), Pattern.PROPORTIONAL),
+        # 1.0, 1.1, 1.3, 1.8 times.
+        ((40, 60, 90, 200), (40, 66, 117, 360), Pattern.GROWING),
+        ((40, 60, 90, 200), (40.5, 60.1, 89, 203), Pattern.SAME),
+        ((40, 60, 90, 200), (60, 62, 140, 220), Pattern.MIXED),
+        ((40, 60), (80, 90), Pattern.FEW),
+        # B is the faster one, and gains most where steps are short.
+        ((75, 90, 127, 244), (41, 56, 93, 210), Pattern.PER_STEP),
+    ],
+)
+def test_patterns(a: tuple[float, ...], b: tuple[float, ...], pattern: Pattern) -> None:
+    [verdict] = compare(sizes(*a), sizes(*b)).verdicts
+    assert verdict.pattern is pattern
+
+
+def test_two_benchmark_logs_with_a_host_that_costs_time_in_every_step() -> None:
+    """One GPU model in two hosts: 1.83 times slower at 41 ms a step, 1.04 times at 260 ms."""
+    found = compare(read_log(LOGS / "intel.txt"), read_log(LOGS / "amd.txt"))
+    families = {verdict.family: verdict for verdict in found.verdicts}
+    assert set(families) == {"model average train time", "model average inference time"}
+    for verdict in families.values():
+        assert len(verdict.rows) == 9
+        assert verdict.pattern is Pattern.PER_STEP
+        assert "The smaller the work, the larger the gap" in verdict.says
+        assert "host side (CPU scheduling, pinning" in verdict.says
+        assert "not the GPU" in verdict.says
+    smallest = families["model average train time"].rows[0]
+    # 75.708 / 41.396
+    assert smallest.name.startswith("resnet18")
+    assert smallest.ratio == pytest.approx(1.8288, abs=1e-3)
+    assert ("cpu_count", "80", "256") in found.differences
+    assert ("Device Name", "NVIDIA GeForce RTX 3090") in found.alike
+
+
+def test_repetitions_are_a_spread() -> None:
+    a = parse_log("step time: 10 ms\nstep time: 12 ms\nstep time: 11 ms\n", "a")
+    b = parse_log("step time: 11.5 ms\nstep time: 13 ms\nstep time: 0.0125 s\n", "b")
+    [verdict] = compare(a, b).verdicts
+    [row] = verdict.rows
+    # Medians 11 and 12.5; 11.5 / 12 and 13 / 10: the repetitions overlap.
+    assert (row.a, row.b) == (11, 12.5)
+    assert row.low == pytest.approx(11.5 / 12)
+    assert row.high == pytest.approx(1.3)
+    assert not row.differs
+    assert verdict.pattern is Pattern.SAME
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value", "unit", "better"),
+    [
+        ("resnet18 model average train time : 41.39ms", "resnet18 model average train time",
+         41.39, "ms", Better.LOWER),
+        ("epoch time = 2.5 s", "epoch time", 2500.0, "ms", Better.LOWER),
+        ("throughput: 1,234.5 images/sec", "throughput", 1234.5, "images/sec", Better.HIGHER),
+        ("copy 3e2 us", "copy", 0.3, "ms", Better.LOWER),
+    ],
+)  # fmt: skip
+def test_lines_that_are_measures(
+    line: str, name: str, value: float, unit: str, better: Better
+) -> None:
+    [measure] = parse_log(line, "log").measures
+    assert (measure.name, measure.unit, measure.better) == (name, unit, better)
+    assert measure.values == (pytest.approx(value),)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "start", "cpu_count: 80", "took 3 apples", "train time : fast", "5 ms"]
+)
+def test_lines_that_are_none(line: str) -> None:
+    assert parse_log(line, "log").measures == ()
+
+
+def test_a_log_without_measures_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("nothing here\n")
+    with pytest.raises(BadInput, match="no measures"):
+        read_log(path)
