@@ -112,8 +112,12 @@ def run_job(
     on_plan: Callable[[Plan], None] = lambda plan: None,
     on_start: Callable[[RunRecord], None] = lambda run: None,
     on_tick: Callable[[], None] = lambda: None,
+    stop_when: Callable[[], str | None] = lambda: None,
 ) -> Result:
-    """Run a job to its end on this machine. Raises BadInput or Refused before anything starts."""
+    """Run a job to its end on this machine. Raises BadInput or Refused before anything starts.
+
+    `stop_when` is asked again and again; the first reason that it gives stops the job, once.
+    """
     asked = frameworks.expand(job, source)
     working_dir = staging.working_dir(job, job_dir, source)
     copies = staging.check_files(job, job_dir, source)
@@ -148,7 +152,7 @@ def run_job(
         try:
             on_plan(plan)
             on_start(run)
-            return loop.until_end(signals, on_tick)
+            return loop.until_end(signals, on_tick, stop_when)
         finally:
             body.close()
             loop.close()
@@ -170,7 +174,12 @@ class _Loop:
         self._counters_due_s = 0.0
         self._look_again_s = 0.0
 
-    def until_end(self, signals: StopSignals, on_tick: Callable[[], None]) -> Result:
+    def until_end(
+        self,
+        signals: StopSignals,
+        on_tick: Callable[[], None],
+        stop_when: Callable[[], str | None],
+    ) -> Result:
         self._note(
             "body",
             enforces=self._body.enforces,
@@ -183,10 +192,13 @@ class _Loop:
         self._record(None, state)
         self._state = state
         finish = self._carry_out(instructions)
+        told_to_stop: str | None = None
         while finish is None:
             on_tick()
             now_s = time.monotonic()
             events: list[Event] = [StopRequested(reason) for reason in signals.take()]
+            if told_to_stop is None and (told_to_stop := stop_when()) is not None:
+                events.append(StopRequested(told_to_stop))
             events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
             if self._plan.waiting:
                 events += self._place_waiting(events, now_s)

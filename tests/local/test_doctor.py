@@ -335,3 +335,36 @@ def test_two_runs_side_by_side(moor: Moor, tmp_path: Path) -> None:
     assert rows["examples/s"]["ratio"] < 0.5
     assert "spec.command" in {one["what"] for one in document["differences"]}
     assert moor("compare", "quick", "slow").returncode == 0
+
+
+def test_a_run_that_is_probed_fixed_and_measured(moor: Moor, tmp_path: Path) -> None:
+    """Each step costs as many pauses as threads were told: fewer threads, faster steps."""
+    step = "time.sleep(0.002 * int(os.environ['OMP_NUM_THREADS']))"
+    command = steps(step)
+    command[-1] = command[-1].replace("+ 4.5", "+ 8")
+    job = write_job(
+        tmp_path, framework="indexed", command=command, threads=80, roles={"worker": {}}
+    )
+    before = job.read_text()
+    answer = moor("run", job, "--fix", "--probe", "4")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "cpu-threads" in answer.stdout
+    assert "+  threads: auto" in answer.stdout or "-  threads: 80" in answer.stdout
+    assert job.read_text() == before
+    report = moor.report()
+    assert report["before"]["remedies"] == ["cpu-threads"]
+    assert report["phase"] == "Succeeded"
+    # 80 pauses of 2 ms a step against as many as there are CPUs.
+    assert report["examples_per_s"] > 3 * report["before"]["examples_per_s"]
+    probe = moor.report(report["before"]["probe"])
+    assert (probe["phase"], probe["reason"]) == ("Stopped", "the probe has seen enough")
+
+
+def test_a_job_that_ends_within_its_probe_is_left_alone(moor: Moor, tmp_path: Path) -> None:
+    job = write_job(
+        tmp_path, framework="indexed", command=[*PYTHON, "-c", "print(1)"], roles={"worker": {}}
+    )
+    answer = moor("run", job, "--fix")
+    assert answer.returncode == 0
+    assert "ended within the probe" in answer.stdout
+    assert len(moor.runs()) == 1

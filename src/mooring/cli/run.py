@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,12 @@ from mooring.cli import options
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mooring.app import Result, Where
+    from mooring.doctor import Diagnosis
     from mooring.model.plan import Plan
     from mooring.record import RunRecord
     from mooring.report.figures import Report
+    from mooring.spec import TrainingJob
 
 _EXIT_INTERRUPTED = 130
 
@@ -35,23 +39,38 @@ _LAST_LINES = 15
     type=click.Path(path_type=Path),
     help="Keep the run in this new or empty folder.",
 )
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Probe first, apply the doctor's remedies that the job can carry, then run.",
+)
+@click.option(
+    "--probe",
+    "probe_s",
+    type=click.FloatRange(3, 3600),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --fix: how long the probe trains.",
+)
 def run(
     job_file: Path,
     overrides: tuple[str, ...],
     nodes: str | None,
     nic_mbps: int | None,
     directory: Path | None,
+    fix: bool,
+    probe_s: float,
 ) -> int:
     """Run a job on this machine until it ends, and report where the time went.
 
     Ctrl-C stops every member cleanly; a second Ctrl-C does not wait for them.
+
+    With --fix the job is first run for some seconds and looked at as `moor doctor` does. The job
+    file stays as it is; the report shows the speed before and after.
     """
-    from mooring.app import choose_nodes, run_job
+    from mooring.app import choose_nodes
     from mooring.cli.console import console as make_console
-    from mooring.cli.live import LiveView
-    from mooring.model.status import Phase
-    from mooring.report import text
-    from mooring.report.finish import write_report
     from mooring.spec import load_job
 
     job = load_job(job_file, overrides)
@@ -59,12 +78,33 @@ def run(
     console = make_console()
     if where.note:
         console.print(where.note, style="dim", soft_wrap=True)
+    if not fix:
+        return _report(console, _carry_out(console, job, job_file, where, directory))
+    return _with_probe(console, job, job_file, where, directory, probe_s)
+
+
+def _carry_out(
+    console: Console,
+    job: TrainingJob,
+    job_file: Path,
+    where: Where,
+    directory: Path | None,
+    on_start: Callable[[RunRecord], None] = lambda run: None,
+    stop_when: Callable[[], str | None] = lambda: None,
+) -> Result:
+    from mooring.app import run_job
+    from mooring.cli.live import LiveView
 
     def told(plan: Plan) -> None:
         for note in plan.notes:
             console.print(f"· {note}", style="dim", soft_wrap=True, markup=False)
 
     with LiveView(console) as live:
+
+        def started(run: RunRecord) -> None:
+            live.start(run)
+            on_start(run)
+
         result = run_job(
             job,
             job_dir=job_file.absolute().parent,
@@ -72,10 +112,55 @@ def run(
             directory=directory,
             source=str(job_file),
             on_plan=told,
-            on_start=live.start,
+            on_start=started,
             on_tick=live.tick,
+            stop_when=stop_when,
         )
         live.draw()
+    return result
+
+
+def _with_probe(
+    console: Console,
+    job: TrainingJob,
+    job_file: Path,
+    where: Where,
+    directory: Path | None,
+    probe_s: float,
+) -> int:
+    from mooring.doctor.probing import PROBED, Enough, after_probe, keep
+    from mooring.report.finish import write_report
+
+    enough = Enough(probe_s)
+    result = _carry_out(console, job, job_file, where, None, enough.watch, enough)
+    if result.reason != PROBED:
+        # It ended, failed or was interrupted before the probe was over: this was the run.
+        if result.phase.value == "Succeeded":
+            console.print("the job ended within the probe: nothing was changed", style="dim")
+        return _report(console, result)
+    write_report(result.run)
+    probed = after_probe(result.run)
+    _tell(console, probed.diagnosis, probed.patch)
+    result = _carry_out(
+        console, probed.job, job_file, where, directory, lambda run: keep(probed, run)
+    )
+    return _report(console, result)
+
+
+def _tell(console: Console, diagnosis: Diagnosis, patch: str) -> None:
+    for finding in diagnosis.findings:
+        console.print(f"{finding.id}: {finding.found.says}", markup=False, soft_wrap=True)
+    if patch:
+        console.print(patch.rstrip(), markup=False, soft_wrap=True)
+    else:
+        console.print("no remedy that the job can carry: it runs as it is", style="dim")
+
+
+def _report(console: Console, result: Result) -> int:
+    from mooring.model.status import Phase
+    from mooring.report import text
+    from mooring.report.finish import write_report
+
     figures = write_report(result.run)
     if result.phase is Phase.FAILED:
         _last_words(console, result.run, figures)

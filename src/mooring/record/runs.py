@@ -10,6 +10,7 @@ members/M/        M's contract and files
 files/            copies of the job's files
 released          empty; exists once the run holds nothing any more
 report.json       the figures, once the run has ended
+fix.json          the probe before it and the remedies, of a run with `--fix`
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class RunRecord:
     @property
     def report_file(self) -> Path:
         return self.root / "report.json"
+
+    @property
+    def fix_file(self) -> Path:
+        return self.root / "fix.json"
 
     @property
     def files_dir(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
@@ -72,6 +73,15 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class Before:
+    """The probe before a run with `--fix`, and what was changed after it."""
+
+    probe: str
+    examples_per_s: float | None
+    remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     run: str
     job: str
@@ -92,6 +102,14 @@ class Report:
     flows: tuple[Flow, ...]
     enforced_by: str
     notes: tuple[str, ...]
+    before: Before | None = None
+
+    @property
+    def faster(self) -> float | None:
+        """How many times faster than the probe before it."""
+        if self.before is None or not self.before.examples_per_s or self.examples_per_s is None:
+            return None
+        return self.examples_per_s / self.before.examples_per_s
 
     def document(self) -> dict[str, JsonValue]:
         return asdict(self)
@@ -128,7 +146,16 @@ def figures(view: RunView) -> Report:
         flows=tuple(_flows(members)),
         enforced_by=view.enforces,
         notes=view.notes,
+        before=_before(view),
     )
+
+
+def _before(view: RunView) -> Before | None:
+    try:
+        told = json.loads(view.run.fix_file.read_text(encoding="utf-8"))
+        return Before(told["probe"], told["examples_per_s"], tuple(told["remedies"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _wall_s(view: RunView) -> float | None:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.model.status import MemberState, Phase
-from mooring.report.figures import MemberFigures, Report
+from mooring.report.figures import Before, MemberFigures, Report
 from mooring.report.view import MemberView, RunView
 
 _STATE_STYLE = {
@@ -120,6 +120,8 @@ def report(figures: Report) -> RenderableType:
     if figures.reason:
         head.append(f"  {figures.reason}")
     lines = [head, Text(_summary(figures))]
+    if figures.before is not None:
+        lines.append(Text(_before(figures, figures.before), style="bold"))
     parts: list[RenderableType] = [*lines, Text(), _members(figures)]
     if figures.servers:
         parts += [Text(), _servers(figures)]
@@ -144,6 +146,18 @@ def _summary(figures: Report) -> str:
         times = "once" if figures.restarts == 1 else f"{figures.restarts} times"
         said.append(f"the gang restarted {times}")
     return ", ".join(said)
+
+
+def _before(figures: Report, before: Before) -> str:
+    done = ", ".join(before.remedies) or "no remedy"
+    if figures.faster is None:
+        return (
+            f"after {done} (probe {before.probe}); nobody reports examples, so no speed to compare"
+        )
+    return (
+        f"{before.examples_per_s:,.0f} → {figures.examples_per_s:,.0f} examples/s "
+        f"({figures.faster:.2f}×) after {done} (probe {before.probe})"
+    )
 
 
 def _members(figures: Report) -> Table:
