@@ -263,7 +263,7 @@ def permissions() -> str:
         "# What the operator may do\n\n"
         "Every right of its service account, with the optional ones. There is no other: no "
         "wildcard, no secret is read, no logs, no commands in pods. The namespaces of jobs are "
-        "all, or the one that `moor install --watch` names. How the rest is kept safe is in "
+        "all, or those that `moor install --watch` names. How the rest is kept safe is in "
         "[security](security.md).\n\n" + "\n".join(rows) + "\n"
     )
 

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.fake_nodes import NodeShape, fake_nodes
 from kube.cluster.puppets import Puppets, puppets
-from kube.operator import Flags, Jobs, OperatorProcess, training_job
+from kube.operator import Flags, Jobs, OperatorProcess, install, training_job
 from kube.operator import operator as run_operator
+from mooring.install import Settings, to_yaml
+from mooring.install.rbac import operator_roles
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("kube-scheduler", "kube-controller-manager")]
@@ -41,6 +44,37 @@ def test_a_gang_succeeds_with_the_rights_of_the_installed_account(
         finish(strings, jobs, "pair", namespace)
         jobs.wait_phase("pair", "Succeeded")
         assert operator.defects == []
+
+
+def test_an_operator_looks_after_the_namespaces_that_it_is_told(
+    control_plane: ControlPlane, namespace: str, jobs: Jobs, strings: Puppets
+) -> None:
+    """With the roles of `moor install --watch A --watch B`: it may not even list jobs elsewhere."""
+    second, third = control_plane.create_namespace(), control_plane.create_namespace()
+    settings = Settings(watch=(namespace, second))
+    flags = Flags(as_account=True, more=(f"--namespace={second}",))
+    try:
+        install(control_plane)
+        apply_roles(control_plane, operator_roles(settings))
+        with run_operator(control_plane, namespace, flags) as operator:
+            others = [Jobs(control_plane, one) for one in (second, third)]
+            for one in (jobs, *others):
+                one.create(training_job("pair"))
+            for place, mine in ((namespace, jobs), (second, others[0])):
+                mine.wait_phase("pair", "Running")
+                finish(strings, mine, "pair", place)
+                mine.wait_phase("pair", "Succeeded")
+            assert others[1].status("pair") == {}
+            assert operator.defects == []
+    finally:
+        apply_roles(control_plane, operator_roles(Settings()))
+        for place in (second, third):
+            control_plane.delete_namespace(place)
+
+
+def apply_roles(plane: ControlPlane, roles: list[Json]) -> None:
+    applied = plane.kubectl("apply", "-f", "-", stdin=to_yaml(roles))
+    assert applied.returncode == 0, applied.stderr
 
 
 def test_a_killed_operator_is_followed_by_one_that_goes_on(

@@ -58,7 +58,8 @@ def _ask_version(context: str | None, kubeconfig: Path | None) -> str:
 @click.option(
     "--watch",
     metavar="N",
-    help="Only jobs of this namespace; the operator then may write nowhere else.",
+    multiple=True,
+    help="Only jobs of this namespace; the operator then may write nowhere else. Repeatable.",
 )
 @click.option(
     "--without",
@@ -86,7 +87,7 @@ def install(
     namespace: str,
     image: str | None,
     replicas: int,
-    watch: str | None,
+    watch: tuple[str, ...],
     without: tuple[str, ...],
     extras: tuple[str, ...],
     kube_version: str | None,
@@ -117,7 +118,7 @@ def install(
         webhook="webhook" not in without,
         kubelet_config="kubelet-config" in extras,
         volcano="volcano" in extras,
-        watch="" if watch is None else _check_namespace(watch, "--watch"),
+        watch=tuple(dict.fromkeys(_check_namespace(one, "--watch") for one in watch)),
         kube_version=server,
     )
     documents = manifests(settings)

@@ -11,7 +11,14 @@ from mooring.cli.kube_options import access_of, kube_context
 
 @click.command()
 @kube_context
-@click.option("--namespace", envvar="MOORING_NAMESPACE", help="Only the jobs of one namespace.")
+@click.option(
+    "--namespace",
+    "namespaces",
+    envvar="MOORING_NAMESPACE",
+    multiple=True,
+    metavar="N",
+    help="Only the jobs of this namespace. Repeatable.",
+)
 @click.option(
     "--image",
     envvar="MOORING_IMAGE",
@@ -72,7 +79,7 @@ from mooring.cli.kube_options import access_of, kube_context
 def operator(
     context: str | None,
     kubeconfig: Path | None,
-    namespace: str | None,
+    namespaces: tuple[str, ...],
     image: str,
     launcher_path: str,
     leader_elect: bool,
@@ -109,7 +116,7 @@ def operator(
         )
     settings = Settings(
         Image(image, launcher_path),
-        namespace=namespace,
+        namespaces=namespaces,
         workers=workers,
         resync_s=resync,
         figures_s=figures_every,

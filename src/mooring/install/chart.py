@@ -18,9 +18,9 @@ from mooring.install.settings import Settings
 from mooring.spec.write import dump_yaml
 from mooring.version import VERSION
 
-#: Values that are true or false, or a text that may be empty (`watch`), as in `_settings`.
+#: Values that are true or false, or a list that may be empty (`watch`), as in `_settings`.
 _FLAGS = ("webhook", "kubeletConfig", "volcano", "watch")
-_TEXT = "watch"
+_LIST = "watch"
 #: Stand for values while the manifests are made. YAML puts quotes around a text that begins with @.
 _NAMESPACE, _IMAGE, _WATCHED, _REPLICAS = "@namespace@", "@image@", "@watched@", 77_000_077
 _OPEN, _CLOSE = "@open ", "@close@"
@@ -53,8 +53,8 @@ webhook: true
 kubeletConfig: false
 # Whether the operator may make PodGroups, for jobs with `scheduler: volcano`.
 volcano: false
-# The only namespace of jobs; the operator then may write nowhere else. Empty: all namespaces.
-watch: ""
+# The only namespaces of jobs; the operator then may write nowhere else. Empty: all namespaces.
+watch: []
 """
 
 
@@ -92,6 +92,10 @@ def _templates() -> Iterable[tuple[str, str]]:
         body = dump_yaml(_merged(versions, str(key)))
         text = f"---\n{_filled(body)}"
         test = _test(_condition(set(versions), set(choices), str(key)))
+        if key[1] == _WATCHED:
+            # One for each of them; that there are any is all that it may depend on.
+            assert test == f"if $.Values.{_LIST}", test
+            test = f"range $.Values.{_LIST}"
         if test:
             text = f"{{{{- {test} }}}}\n{text}{{{{- end }}}}\n"
         yield _FILES[key[0]], text
@@ -106,7 +110,7 @@ def _settings(choice: Choice) -> Settings:
         webhook=webhook,
         kubelet_config=kubelet_config,
         volcano=volcano,
-        watch=_WATCHED if watch else "",
+        watch=(_WATCHED,) if watch else (),
     )
 
 
@@ -187,13 +191,18 @@ def _test(condition: Condition) -> str:
 
 
 def _filled(text: str) -> str:
-    """Markers and stand-ins as the template language says them."""
+    """Markers and stand-ins as the template language says them.
+
+    A list item that depends on the list alone is written once for each of its values.
+    """
+    each = rf"^ *- '?{_OPEN}if \$\.Values\.{_LIST}'?$(\n[^\n]*{_WATCHED}[^\n]*\n)"
+    text = re.sub(each, rf"{{{{- range $.Values.{_LIST} }}}}\1", text, flags=re.MULTILINE)
     text = re.sub(rf"^ *- '?{_OPEN}(.*?)'?$", r"{{- \1 }}", text, flags=re.MULTILINE)
     text = re.sub(rf"^ *- '?{_CLOSE}'?$", "{{- end }}", text, flags=re.MULTILINE)
     for stand_in, value in (
         (_NAMESPACE, "$.Release.Namespace"),
         (_IMAGE, "$.Values.image"),
-        (_WATCHED, f"$.Values.{_TEXT}"),
+        (_WATCHED, "."),
     ):
         text = text.replace(f"'{stand_in}'", f"{{{{ {value} | quote }}}}")
         text = text.replace(stand_in, f"{{{{ {value} }}}}")

@@ -131,7 +131,7 @@ def _container(settings: Settings) -> dict[str, Any]:
 
 
 def _arguments(settings: Settings) -> list[str]:
-    watched = [f"--namespace={settings.watch}"] if settings.watch else []
+    watched = [f"--namespace={namespace}" for namespace in settings.watch]
     return [
         "--leader-elect",
         f"--operator-namespace={settings.namespace}",

@@ -130,9 +130,9 @@ def operator_roles(settings: Settings) -> list[Manifest]:
         everywhere = grant.where is Where.JOBS and not settings.watch
         by_place[Where.CLUSTER if everywhere else grant.where].append(grant)
     manifests = _bound(OPERATOR, by_place[Where.CLUSTER], settings.namespace, None)
-    if settings.watch:
+    for watched in settings.watch:
         jobs = by_place[Where.JOBS]
-        manifests += _bound(f"{OPERATOR}-jobs", jobs, settings.namespace, settings.watch)
+        manifests += _bound(f"{OPERATOR}-jobs", jobs, settings.namespace, watched)
     own = by_place[Where.OWN]
     return manifests + _bound(OPERATOR, own, settings.namespace, settings.namespace)
 

@@ -25,7 +25,7 @@ def parse_kube_version(text: str) -> KubeVersion:
 
 @dataclass(frozen=True)
 class Settings:
-    """`watch`: the only namespace of jobs, empty for all; `kubelet_config`: whether the operator
+    """`watch`: the only namespaces of jobs, none for all; `kubelet_config`: whether the operator
     may ask kubelets for their settings; `kube_version`: of the server, None if it is not known.
     """
 
@@ -35,7 +35,7 @@ class Settings:
     webhook: bool = True
     kubelet_config: bool = False
     volcano: bool = False
-    watch: str = ""
+    watch: tuple[str, ...] = ()
     kube_version: KubeVersion | None = None
 
     @property

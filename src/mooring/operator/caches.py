@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
 from mooring.kubeapi.cache import Cache, Following, View
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key, Object
+from mooring.kubeapi.joined import Joined
 from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
 from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput
@@ -38,7 +39,7 @@ class Caches:
         self,
         client: Client,
         *,
-        namespace: str | None,
+        namespaces: Sequence[str],
         resync_s: float,
         ask_kubelets: bool,
         concerned: Callable[[Key], None],
@@ -67,7 +68,7 @@ class Caches:
                 trouble=self._trouble,
             )
 
-        self.jobs = cache(TRAINING_JOB, parse_view, self._job_changed, namespace)
+        self.jobs = Joined(partial(cache, TRAINING_JOB, parse_view, self._job_changed), namespaces)
         self.pods = cache(POD, parse_pod, self._pod_changed)
         self.nodes = cache(NODE, parse_node, self._node_changed)
         self.pools = cache(POOL, parse_pool, lambda before, after: room(), missing_ok=True)

@@ -49,7 +49,8 @@ class Settings:
     """What `moor operator` is told."""
 
     image: Image
-    namespace: str | None = None
+    namespaces: tuple[str, ...] = ()
+    """Those of jobs; none: all."""
     workers: int = 8
     parallel_calls: int = 32
     resync_s: float = 600.0
@@ -76,7 +77,7 @@ class Controller:
         self._round_due = asyncio.Event()
         self._caches = Caches(
             client,
-            namespace=settings.namespace,
+            namespaces=settings.namespaces,
             resync_s=settings.resync_s,
             ask_kubelets=settings.ask_kubelets,
             concerned=self._work.add,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.brain import queue
-from mooring.kubeapi.cache import Cache
 from mooring.kubeapi.document import Json, Object, number, texts
 from mooring.kubeapi.errors import NotFound
+from mooring.kubeapi.joined import Joined
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.status import Phase
@@ -55,7 +55,7 @@ class Statuses:
     def __init__(
         self,
         carrier: Carrier,
-        jobs: Cache[JobView],
+        jobs: Joined[JobView],
         work: WorkQueue,
         live: Callable[[str], Live | None] = lambda uid: None,
     ) -> None:

@@ -24,6 +24,7 @@ CHART = chart()
 
 def lookup(expression: str, values: dict[str, Any]) -> Any:
     return {
+        ".": values.get("."),
         "$.Release.Namespace": values["namespace"],
         **{f"$.Values.{name}": value for name, value in values.items()},
     }[expression]
@@ -41,6 +42,7 @@ def truth(test: str, values: dict[str, Any]) -> bool:
 
 def render(text: str, values: dict[str, Any]) -> str:
     lines, result = text.splitlines(keepends=True), []
+    values = dict(values)
 
     def block(index: int, shown: bool) -> int:
         while index < len(lines):
@@ -52,6 +54,12 @@ def render(text: str, values: dict[str, Any]) -> str:
                 index += 1
             elif control.group(1) == "end":
                 return index
+            elif control.group(1).startswith("range "):
+                first = index + 1
+                for one in lookup(control.group(1).removeprefix("range "), values) or [None]:
+                    values["."] = one
+                    index = block(first, shown and one is not None)
+                index += 1
             else:
                 index = block(index + 1, shown and truth(control.group(1), values)) + 1
         return index
@@ -85,12 +93,14 @@ def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[
     return keyed
 
 
-CHOICES = list(itertools.product((True, False), (True, False), (True, False), ("", "ads")))
+CHOICES = list(
+    itertools.product((True, False), (True, False), (True, False), ((), ("ads",), ("ads", "b")))
+)
 
 
 @pytest.mark.parametrize(("webhook", "kubelet", "volcano", "watch"), CHOICES)
 def test_the_chart_renders_to_what_the_command_prints(
-    webhook: bool, kubelet: bool, volcano: bool, watch: str
+    webhook: bool, kubelet: bool, volcano: bool, watch: tuple[str, ...]
 ) -> None:
     settings = Settings("ops", "registry.example/m:7", 3, webhook, kubelet, volcano, watch)
     values = {
@@ -100,7 +110,7 @@ def test_the_chart_renders_to_what_the_command_prints(
         "webhook": webhook,
         "kubeletConfig": kubelet,
         "volcano": volcano,
-        "watch": watch,
+        "watch": list(watch),
     }
     assert by_name(rendered(values)) == by_name(objects(settings))
 
@@ -114,7 +124,7 @@ def test_the_charts_own_values_are_the_commands_defaults() -> None:
         "webhook": settings.webhook,
         "kubeletConfig": settings.kubelet_config,
         "volcano": settings.volcano,
-        "watch": settings.watch,
+        "watch": list(settings.watch),
     }
 
 

@@ -15,7 +15,9 @@ from mooring.install import Settings, manifests, parse_kube_version, to_json, to
 from mooring.model.errors import BadInput
 from support.pod_security import breaches
 
-EVERYTHING = Settings(kubelet_config=True, volcano=True, watch="research", kube_version=(1, 29))
+EVERYTHING = Settings(
+    kubelet_config=True, volcano=True, watch=("research", "ads"), kube_version=(1, 29)
+)
 ALL_SETTINGS = [Settings(), Settings(webhook=False, replicas=1), EVERYTHING]
 
 
@@ -47,7 +49,7 @@ def test_writing_is_bound_to_the_watched_namespace() -> None:
         if set(rule["resources"]) & {"pods", "services", "events", "trainingjobs"}:
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
     places = [role["metadata"]["namespace"] for role in of_kind(documents, "Role")]
-    assert places == ["research", "mooring-system"]
+    assert places == ["research", "ads", "mooring-system"]
 
 
 def test_optional_rights_are_granted_only_on_request() -> None:
@@ -129,7 +131,7 @@ def test_the_operator_understands_what_the_deployment_tells_it(settings: Setting
     told = operator.make_context("operator", list(container["args"])).params
     assert told["leader_elect"] is True
     assert (told["operator_namespace"], told["image"]) == (settings.namespace, settings.image)
-    assert told["namespace"] == (settings.watch or None)
+    assert told["namespaces"] == settings.watch
     assert bool(told["webhook_port"]) == settings.webhook
     served = {"/healthz": "livenessProbe", "/readyz": "readinessProbe"}
     for path, probe in served.items():
@@ -190,9 +192,10 @@ def run(*arguments: str) -> list[dict[str, Any]]:
 def test_the_command_hands_on_what_it_is_told() -> None:
     documents = run(
         "--namespace", "ops", "--image", "registry.example/mooring:7", "--replicas", "3",
-        "--watch", "ads", "--without", "webhook", "--with", "volcano", "--kube-version", "1.30",
+        "--watch", "ads", "--watch", "b", "--watch", "ads",
+        "--without", "webhook", "--with", "volcano", "--kube-version", "1.30",
     )  # fmt: skip
-    settings = Settings("ops", "registry.example/mooring:7", 3, False, False, True, "ads")
+    settings = Settings("ops", "registry.example/mooring:7", 3, False, False, True, ("ads", "b"))
     assert documents[1:] == manifests(settings)[1:]
     assert "x-kubernetes-validations" in str(documents[0])
 
