@@ -61,6 +61,17 @@ class ClusterState:
         return self._layout.nodes
 
     @property
+    def capacity(self) -> Resources:
+        """What all nodes together could give away."""
+        layout = self._layout
+        return Resources(
+            int(layout.cpu_millis.sum()),
+            int(layout.memory_bytes.sum()),
+            int(layout.gpus.sum()),
+            extended=tuple((name, int(has.sum())) for name, has in layout.extended.items()),
+        )
+
+    @property
     def held(self) -> Mapping[str, tuple[Gang, Plan]]:
         return MappingProxyType(self._held)
 

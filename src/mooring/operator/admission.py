@@ -17,12 +17,10 @@ from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.state import ClusterState
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan, Slot
-from mooring.model.resources import Resources
 from mooring.model.volumes import Storage, Volume
 from mooring.operator.jobs import JobView, Meaning, job_key, wishes_of
 from mooring.operator.pools import PoolView, pool_specs
 from mooring.operator.record import Record, Stage
-from mooring.operator.status import decode
 
 #: In place of a node's name: no node is called so.
 ANYWHERE = "*"
@@ -38,12 +36,10 @@ class Candidate:
     pool: str
 
 
-def candidate(view: JobView, meaning: Meaning) -> Candidate | None:
+def candidate(view: JobView, meaning: Meaning, record: Record) -> Candidate | None:
     """The job as the queue sees it; None if it neither waits for a place nor holds one."""
     if not meaning.by_mooring:
         return None
-    members = [member.id for member in meaning.gang.members]
-    record = decode(view.status, members, view.created_at_s)
     wishes = wishes_of(view, meaning)
     if record.stage is Stage.QUEUED and (wishes.suspend or wishes.stop):
         return None
@@ -72,7 +68,7 @@ def decide(
         return ()
     interest = interest_of([*waiting, *admitted], storage)
     cluster, running = occupied(admitted, nodes, pods, profile, interest)
-    capacity = sum((node.capacity for node in cluster.nodes), Resources())
+    capacity = cluster.capacity
     state = queue.QueueState(
         capacity=capacity,
         waiting=tuple(_queued(one) for one in waiting),

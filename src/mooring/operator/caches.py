@@ -23,17 +23,18 @@ from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Counts
-from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view
+from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view, record_of
 from mooring.operator.kubelets import Kubelets
 from mooring.operator.pools import parse_pool
-from mooring.operator.record import Stage
+from mooring.operator.record import Record, Stage
 from mooring.operator.stored import Stored
 
 log = logging.getLogger(__name__)
 
 
 class Caches:
-    """`concerned` is told which job to look at again, `room` that the queue should be."""
+    """`concerned` is told which job to look at again, `moved` that a pod of it has changed, `room`
+    that the queue should be looked at."""
 
     def __init__(
         self,
@@ -43,12 +44,15 @@ class Caches:
         resync_s: float,
         ask_kubelets: bool,
         concerned: Callable[[Key], None],
+        moved: Callable[[Key], None],
         room: Callable[[], None],
         trouble: Callable[[], None],
     ) -> None:
-        self._concerned, self._room, self._count_trouble = concerned, room, trouble
+        self._concerned, self._moved, self._room = concerned, moved, room
+        self._count_trouble = trouble
         self._pods_of: dict[Key, dict[str, PodView]] = {}
         self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
+        self._records: dict[str, tuple[JobView, Record]] = {}
 
         def cache(
             kind: Kind,
@@ -143,6 +147,15 @@ class Caches:
         self._meanings[view.uid] = (view.generation, meaning)
         return meaning
 
+    def record(self, view: JobView, meaning: Meaning) -> Record:
+        """What the job's status holds; read once a version of the job."""
+        known = self._records.get(view.uid)
+        if known is not None and known[0] is view:
+            return known[1]
+        record = record_of(view, meaning)
+        self._records[view.uid] = (view, record)
+        return record
+
     def pods_of(self, view: JobView) -> dict[MemberId, PodView]:
         """The pods that bear the job's name, also those of a job that had it before."""
         found = self._pods_of.get(view.key, {})
@@ -153,6 +166,7 @@ class Caches:
         assert view is not None
         if after is None:
             self._meanings.pop(view.uid, None)
+            self._records.pop(view.uid, None)
         if after is None or before is None or before.generation != after.generation:
             # New, gone, or asking for something else: an elastic gang may want to grow.
             self._room()
@@ -173,7 +187,7 @@ class Caches:
                 mine.pop(pod.name, None)
                 if not mine:
                     self._pods_of.pop(key, None)
-            self._concerned(key)
+            self._moved(key)
         gone = after is None or after.over
         if before is not None and not before.over and gone:
             self._room()

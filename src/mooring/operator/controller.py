@@ -22,7 +22,6 @@ from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
 from mooring.model.status import Phase
-from mooring.operator import status
 from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Carrier
@@ -81,6 +80,7 @@ class Controller:
             resync_s=settings.resync_s,
             ask_kubelets=settings.ask_kubelets,
             concerned=self._work.add,
+            moved=self._work.add_after_rest,
             room=self._round_due.set,
             trouble=metrics.trouble,
         )
@@ -153,8 +153,7 @@ class Controller:
         if isinstance(meaning, BadInput):
             await self._reject(view, meaning)
             return
-        members = [member.id for member in meaning.gang.members]
-        record = status.decode(view.status, members, view.created_at_s)
+        record = self._caches.record(view, meaning)
         pods = self._caches.pods_of(view)
         rescaled = self._rescaled(record, meaning)
         if rescaled:

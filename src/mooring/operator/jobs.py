@@ -23,6 +23,8 @@ from mooring.model.member import Gang, Member
 from mooring.model.resources import format_gpus
 from mooring.model.volumes import Volume
 from mooring.operator.cycle import Wishes
+from mooring.operator.record import Record
+from mooring.operator.status import decode
 from mooring.planning import priority_of
 from mooring.policy import policy_of
 from mooring.spec import TrainingJob
@@ -142,6 +144,12 @@ def among_all(gang: Gang, key: Key) -> Gang:
 
 def _here(volume: Volume, namespace: str) -> Volume:
     return replace(volume, claim=claim_name(namespace, volume.claim)) if volume.claim else volume
+
+
+def record_of(view: JobView, meaning: Meaning) -> Record:
+    """What the job's status remembers of it."""
+    members = [member.id for member in meaning.gang.members]
+    return decode(view.status, members, view.created_at_s)
 
 
 def wishes_of(view: JobView, meaning: Meaning) -> Wishes:

@@ -27,8 +27,10 @@ from mooring.operator.work import WorkQueue
 
 log = logging.getLogger(__name__)
 
-#: Changes come in bursts; a round looks at them together.
-_PAUSE_S = 0.05
+#: Changes come in bursts: a round waits for those that come with the first, and the next one for
+#: what has gathered meanwhile.
+_PAUSE_S = 0.01
+_REST_S = 0.05
 _AT_LEAST_EVERY_S = 30.0
 #: The stages that a round looks at; a new job has none yet.
 _IN_QUEUE = (None, Stage.QUEUED.value, Stage.ADMITTED.value)
@@ -52,10 +54,11 @@ class Rounds:
 
     async def run(self) -> None:
         """Until cancelled."""
+        ended_s = 0.0
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), _AT_LEAST_EVERY_S)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(max(_PAUSE_S, ended_s + _REST_S - time.monotonic()))
             self._due.clear()
             if not self._allowed():
                 continue
@@ -68,6 +71,7 @@ class Rounds:
                 log.exception("admission: a defect; it is tried again")
                 await asyncio.sleep(1.0)
                 self._due.set()
+            ended_s = time.monotonic()
 
     async def one(self) -> None:
         """One round."""
@@ -99,7 +103,7 @@ class Rounds:
                 continue
             meaning = self._caches.meaning(view)
             if isinstance(meaning, Meaning):
-                one = admission.candidate(view, meaning)
+                one = admission.candidate(view, meaning, self._caches.record(view, meaning))
                 if one is not None:
                     yield one
 

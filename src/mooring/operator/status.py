@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import MappingProxyType
 
 from mooring.bodies.kubernetes.pods import parse_ids
@@ -219,8 +220,12 @@ def _decode_state(
     implied = _IMPLIED.get(phase, MemberState.ENDED)
     began = _time(memory, "membersStartedAt")
     written = mapping(memory, "members")
+    plain = _decode_member({}, implied, began)
     decoded = {
-        member: _decode_member(mapping(written, member.name), implied, began) for member in members
+        member: _decode_member(mapping(written, member.name), implied, began)
+        if member.name in written
+        else plain
+        for member in members
     }
     outcome = mapping(memory, "outcome")
     final = Outcome(phase, text(memory, "reason")) if phase.final else None
@@ -273,23 +278,18 @@ def _slots(status: Object) -> dict[MemberId, Slot]:
     placement, memory = mapping(status, "placement"), mapping(status, "record")
     slots: dict[MemberId, Slot] = {}
     for role in placement:
-        for index, node in enumerate(_words(placement, role)):
-            if not node:
-                continue
-            cpus = parse_ids(_word_at(memory, "cpus", role, index))
-            gpus = parse_ids(_word_at(memory, "gpus", role, index))
-            slots[MemberId(role, index)] = Slot(node, cpus, gpus=gpus, exclusive=bool(cpus))
+        nodes = _words(placement, role)
+        held = (_words(mapping(memory, key), role) for key in ("cpus", "gpus"))
+        for index, (node, *ids) in enumerate(zip_longest(nodes, *held, fillvalue="")):
+            if node:
+                cpus, gpus = map(parse_ids, ids)
+                slots[MemberId(role, index)] = Slot(node, cpus, gpus=gpus, exclusive=bool(cpus))
     return slots
 
 
 def _words(listed: Object, role: str) -> list[str]:
     found = listed.get(role)
     return [str(one) for one in found] if isinstance(found, list | tuple) else []
-
-
-def _word_at(memory: Object, key: str, role: str, index: int) -> str:
-    words = _words(mapping(memory, key), role)
-    return words[index] if index < len(words) else ""
 
 
 def _conditions(record: Record, figures: Figures, before: Object, now_s: float) -> list[Json]:

@@ -14,6 +14,8 @@ from mooring.kubeapi.document import Key
 
 _FIRST_BACKOFF_S = 0.1
 _LONGEST_BACKOFF_S = 60.0
+_REST_S = 0.05
+_MOST_REMEMBERED = 1024
 
 
 class WorkQueue:
@@ -25,6 +27,7 @@ class WorkQueue:
         self._busy: set[Key] = set()
         self._again: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
+        self._ended_s: dict[Key, float] = {}
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -40,6 +43,14 @@ class WorkQueue:
         self._due[key] = at_s
         heapq.heappush(self._heap, (at_s, key))
         self._changed.set()
+
+    def add_after_rest(self, key: Key) -> None:
+        """At once, but for a key that has just been worked on: the pods of a large gang change one
+        after the other, and looking at all of them each time would take the square of them."""
+        if key in self._busy:
+            self.add(key, _REST_S)
+        else:
+            self.add(key, max(0.0, self._ended_s.get(key, 0.0) + _REST_S - time.monotonic()))
 
     async def take(self) -> Key:
         """The next key that is due; the caller must call `done` for it."""
@@ -62,6 +73,10 @@ class WorkQueue:
     def done(self, key: Key, *, failed: bool = False) -> None:
         """Work on the key is over; after a failure it comes back, later each time."""
         self._busy.discard(key)
+        now_s = time.monotonic()
+        if len(self._ended_s) > _MOST_REMEMBERED:
+            self._ended_s = {one: at for one, at in self._ended_s.items() if at > now_s - _REST_S}
+        self._ended_s[key] = now_s
         again_s = self._again.pop(key, None)
         if failed:
             count = self._failures.get(key, 0)

@@ -37,7 +37,7 @@ from mooring.kubeapi.resources import (
 from mooring.model.errors import BadInput
 from mooring.model.volumes import Storage
 from mooring.operator.admission import Candidate, candidate
-from mooring.operator.jobs import JobView, meaning_of, parse_view
+from mooring.operator.jobs import JobView, meaning_of, parse_view, record_of
 from mooring.operator.pools import PoolView, parse_pool
 from mooring.spec.load import load_cluster_file
 
@@ -59,10 +59,13 @@ class ClusterNow:
         """Those that wait for a place or hold one; jobs with mistakes are nobody's rivals."""
         found = []
         for view in self.jobs:
+            if view.deleting:
+                continue
             try:
-                one = None if view.deleting else candidate(view, meaning_of(view.object))
+                meaning = meaning_of(view.object)
             except BadInput:
                 continue
+            one = candidate(view, meaning, record_of(view, meaning))
             if one is not None:
                 found.append(one)
         return found

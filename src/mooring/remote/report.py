@@ -20,9 +20,8 @@ from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId, Pinning
 from mooring.operator.discretion import discreet_text
-from mooring.operator.jobs import JobView, Meaning, meaning_of
+from mooring.operator.jobs import JobView, Meaning, meaning_of, record_of
 from mooring.operator.kubelets import ask_kubelets
-from mooring.operator.status import decode
 from mooring.remote.jobs import pods_of_job
 from mooring.remote.submit import Progress, progress_of
 
@@ -70,7 +69,7 @@ async def report_of(client: Client, view: JobView) -> JobReport:
     except BadInput as error:
         return _rejected(view, discreet_text(error))
     ids = [member.id for member in meaning.gang.members]
-    record = decode(view.status, ids, view.created_at_s)
+    record = record_of(view, meaning)
     placed = [member for member in ids if member in record.slots] or ids
     live, note = await _ask(client, pods.get(placed[0]))
     policies = await _policies(client, meaning, pods)

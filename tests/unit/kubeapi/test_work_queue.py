@@ -80,3 +80,21 @@ def test_a_failure_brings_the_key_back_later_each_time_until_it_succeeds() -> No
     # 0.1 s, then 0.2 s; after a success 0.1 s again. Clocks may differ by a tick.
     least = (0.1, 0.2, 0.1)
     assert all(wait > one - 0.01 for wait, one in zip(waits[1:], least, strict=True))
+
+
+def test_a_key_that_has_just_been_worked_on_rests() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        queue.add_after_rest(A)
+        assert await taken(queue) == A  # the first of a burst is not kept waiting
+        queue.add_after_rest(A)
+        queue.done(A)
+        queue.add_after_rest(A)
+        assert len(queue) == 1
+        assert await queue.take() == A  # the rest of the burst, together
+        queue.done(A)
+        queue.add_after_rest(A)
+        queue.add(A)
+        assert await taken(queue) == A  # whoever has a reason of his own does not wait
+
+    asyncio.run(story())
