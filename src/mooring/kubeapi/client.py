@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
@@ -24,7 +26,8 @@ from mooring.kubeapi.resources import POD, Kind
 from mooring.version import VERSION
 
 FIELD_MANAGER = "mooring"
-_PAGE = 500
+#: A page as Python objects takes ten times the room of its text: few at a time keep memory low.
+_PAGE = 100
 _CONNECTIONS = 64
 _CALL_TIMEOUT_S = 60.0
 _TRIES = 4
@@ -72,6 +75,7 @@ class Client:
         self._connections = connections
         self._on_call = on_call or (lambda call: None)
         self._credentials = Credentials(access)
+        self._proxy = access.proxy or environment_proxy(access.server)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -81,7 +85,6 @@ class Client:
             headers={"User-Agent": f"mooring/{VERSION}", "Accept": "application/json"},
             timeout=aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, sock_connect=10.0),
             read_bufsize=2**18,
-            trust_env=True,
         )
         return self
 
@@ -246,7 +249,7 @@ class Client:
                 params=params,
                 headers=headers,
                 timeout=timeout,
-                proxy=self.access.proxy or None,
+                proxy=self._proxy,
                 server_hostname=self.access.tls_server_name or None,
             ) as response:
                 status = response.status
@@ -319,7 +322,7 @@ class Client:
                 params=params,
                 data=data,
                 headers=headers,
-                proxy=self.access.proxy or None,
+                proxy=self._proxy,
                 server_hostname=self.access.tls_server_name or None,
             ) as response:
                 raw = await response.read()
@@ -344,6 +347,15 @@ class Client:
         if self._session is None:
             raise RuntimeError("the client is not open")
         return self._session
+
+
+def environment_proxy(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY and NO_PROXY ask for. Looked up once: aiohttp would do it in a
+    thread for every call, and look for passwords in ~/.netrc as well."""
+    parts = urlsplit(server)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def _decode(raw: bytes) -> Json:

@@ -15,12 +15,16 @@ Object: TypeAlias = Mapping[str, Json]
 Key: TypeAlias = tuple[str, str]
 
 _NOTHING: Object = {}
+# What a server wrote is made of dicts and lists. They are asked for first: whether something is any
+# mapping takes ten times as long to answer, and pods are read by the thousand.
+_OBJECT = (dict, Mapping)
+_LIST = (list, Sequence)
 
 
 def find(value: Json, *path: str) -> Json:
     """What stands at `path` below `value`, or None."""
     for key in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, _OBJECT):
             return None
         value = value.get(key)
     return value
@@ -38,15 +42,15 @@ def number(value: Json, *path: str) -> int:
 
 def mapping(value: Json, *path: str) -> Object:
     found = find(value, *path)
-    return found if isinstance(found, Mapping) else _NOTHING
+    return found if isinstance(found, _OBJECT) else _NOTHING
 
 
 def items(value: Json, *path: str) -> Sequence[Object]:
     """The objects of a list; whatever else stands in it is left out."""
     found = find(value, *path)
-    if isinstance(found, str | bytes) or not isinstance(found, Sequence):
+    if isinstance(found, str | bytes) or not isinstance(found, _LIST):
         return ()
-    return [item for item in found if isinstance(item, Mapping)]
+    return [item for item in found if isinstance(item, _OBJECT)]
 
 
 def texts(value: Json, *path: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.kubeapi.client import environment_proxy
 from mooring.kubeapi.errors import NoAccess
 from mooring.kubeapi.kubeconfig import Access, ExecPlugin, Pem, contexts, load_access
 
@@ -146,3 +147,21 @@ def test_files_that_are_no_plain_yaml_are_named(tmp_path: Path, raw: bytes) -> N
 def test_no_file_at_all(tmp_path: Path) -> None:
     with pytest.raises(NoAccess, match=r"no kubeconfig at .*/nothing"):
         load_access(None, tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("server", "proxy"),
+    [
+        ("https://api.example:6443", "http://proxy.example:3128"),
+        ("https://10.0.0.1", None),
+        ("http://api.example", None),
+    ],
+)
+def test_proxies_of_the_environment_are_used_but_for_those_it_names(
+    monkeypatch: pytest.MonkeyPatch, server: str, proxy: str | None
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "10.0.0.1,.local")
+    assert environment_proxy(server) == proxy

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
+from typing import TypeAlias
 
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.amounts import amounts
@@ -35,6 +36,8 @@ TURNED_AWAY = frozenset(
         "InvalidNodeInfo",
     }
 )
+#: A resource list, as it is written.
+_Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def parse_pod(obj: Object) -> PodView:
         node=intern(text(obj, "spec", "nodeName")),
         phase=intern(phase),
         deleting=bool(text(obj, "metadata", "deletionTimestamp")),
-        resources=_kept_once(pod_resources(mapping(obj, "spec"))),
+        resources=pod_resources(mapping(obj, "spec")),
         host_ports=_host_ports(obj),
         mark=mark,
         container=container,
@@ -131,12 +134,6 @@ def parse_pod(obj: Object) -> PodView:
     )
 
 
-@lru_cache(maxsize=65_536)
-def _kept_once(resources: Resources) -> Resources:
-    """The first of all equal ones: replicas ask for the same."""
-    return resources
-
-
 @lru_cache(maxsize=4096)
 def _labels_kept_once(labels: Labels) -> Labels:
     return labels
@@ -144,8 +141,18 @@ def _labels_kept_once(labels: Labels) -> Labels:
 
 def pod_resources(spec: Object) -> Resources:
     """What the scheduler counts: all containers together, or the largest init container."""
-    together = sum((_requests(one) for one in items(spec, "containers")), Resources())
-    alone = [_requests(one) for one in items(spec, "initContainers")]
+    return _counted(
+        tuple(_requests(one) for one in items(spec, "containers")),
+        tuple(_requests(one) for one in items(spec, "initContainers")),
+        _pairs(mapping(spec, "overhead")),
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _counted(containers: tuple[_Pairs, ...], first: tuple[_Pairs, ...], more: _Pairs) -> Resources:
+    """Replicas ask for the same: it is added up, and kept, once."""
+    together = sum((amounts(dict(one)) for one in containers), Resources())
+    alone = [amounts(dict(one)) for one in first]
     most = Resources(
         max([together.cpu_millis, *(one.cpu_millis for one in alone)]),
         max([together.memory_bytes, *(one.memory_bytes for one in alone)]),
@@ -155,7 +162,7 @@ def pod_resources(spec: Object) -> Resources:
             for name in {name for each in (together, *alone) for name, _ in each.extended}
         ),
     )
-    return most + amounts(mapping(spec, "overhead"))
+    return most + amounts(dict(more))
 
 
 def parse_ids(listed: str) -> tuple[int, ...]:
@@ -177,12 +184,17 @@ def _whole_cpus(obj: Object) -> int:
     """Of containers that ask for whole CPUs, in a pod that the server calls Guaranteed."""
     if text(obj, "status", "qosClass") != "Guaranteed":
         return 0
-    millis = (_requests(one).cpu_millis for one in items(obj, "spec", "containers"))
+    listed = (dict(_requests(one)) for one in items(obj, "spec", "containers"))
+    millis = (amounts(one).cpu_millis for one in listed)
     return sum(asked // 1000 for asked in millis if asked % 1000 == 0)
 
 
-def _requests(container: Object) -> Resources:
-    return amounts(mapping(container, "resources", "requests"))
+def _requests(container: Object) -> _Pairs:
+    return _pairs(mapping(container, "resources", "requests"))
+
+
+def _pairs(listed: Object) -> _Pairs:
+    return tuple((name, str(amount)) for name, amount in listed.items() if amount is not None)
 
 
 def _host_ports(obj: Object) -> tuple[int, ...]:
