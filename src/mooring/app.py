@@ -184,6 +184,7 @@ class _Loop:
             "body",
             enforces=self._body.enforces,
             nodes=self._nics(),
+            topology=self._topology(),
             total_steps=self._job.spec.step_metrics.total_steps,
         )
         placed = tuple(placement.member for placement in self._plan.placements)
@@ -314,6 +315,13 @@ class _Loop:
 
     def _nics(self) -> JsonValue:
         return {node.name: node.nic_mbps for node in self._body.snapshot().nodes}
+
+    def _topology(self) -> JsonValue:
+        """Node -> [CPU, L3 cache, NUMA cell] of each of its CPUs."""
+        return {
+            node.name: [[cpu.id, cpu.l3, cpu.cell] for cpu in node.cpus]
+            for node in self._body.snapshot().nodes
+        }
 
     def _count_nodes(self, now_s: float) -> None:
         if now_s < self._counters_due_s:

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-TRAFFIC = Path(__file__).parent / "members" / "traffic.py"
+TRAFFIC = Path(__file__).parents[2] / "benchmarks" / "jobs" / "traffic.py"
 PYTHON = [sys.executable, "-S"]
 #: Reports a step ten times a second for as long as a diagnosis needs, and does `body` in each.
 STEPS = """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.cli import options
+from mooring.cli.kube_options import Target, on_cluster, target_of
 from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _LIVE_EVERY_S = 5.0
 @click.option(
     "--html", "html_file", metavar="FILE", type=click.Path(path_type=Path), help="Write a page."
 )
+@on_cluster("-n")
 def doctor(
     run: str | None,
     node: bool,
@@ -48,11 +50,17 @@ def doctor(
     job_file: Path | None,
     as_json: bool,
     html_file: Path | None,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespace: str | None,
 ) -> int:
     """Say why a run is slow: findings, worst first, each with its evidence and a remedy.
 
     RUN may be running or ended. Nothing found is an answer too: it lists what was looked at.
     With --fix, what the job file can carry is written into it; comments stay.
+
+    With --context, --kubeconfig or --namespace: a job on a cluster, RUN being its name. What its
+    launchers sample stays in the pods; its place, its CPUs and what it waits for are looked at.
     """
     from mooring.doctor import diagnose_node, diagnose_run
 
@@ -66,6 +74,13 @@ def doctor(
         return 0
     if run is None:
         raise BadInput.at("moor doctor", "RUN", "nothing", "a run, or --node")
+    target = target_of(context, kubeconfig, namespace)
+    if target is not None:
+        if live or apply:
+            raise BadInput.at("moor doctor", "--context", "--live or --fix as well", "it alone")
+        found = _on_cluster(target, run)
+        _show(found, [""] * len(found.findings), as_json, html_file)
+        return 0
     from mooring.doctor.read_run import read_run
     from mooring.record import find_run
 
@@ -80,6 +95,20 @@ def doctor(
     if apply:
         _write(found, text, path, is_copy=path == record.job_file)
     return 0
+
+
+def _on_cluster(target: Target, name: str) -> Diagnosis:
+    import asyncio
+
+    from mooring.kubeapi.client import Client
+    from mooring.remote.doctor import diagnose_job
+    from mooring.remote.jobs import find_job
+
+    async def ask() -> Diagnosis:
+        async with Client(target.access) as client:
+            return await diagnose_job(client, await find_job(client, name, target.namespace))
+
+    return asyncio.run(ask())
 
 
 def _job_text(record: RunRecord, job_file: Path | None) -> tuple[str, Path]:

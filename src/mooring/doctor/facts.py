@@ -85,6 +85,15 @@ class MemberFacts:
 
 
 @dataclass(frozen=True)
+class CpuPlace:
+    """A CPU of a node, with the L3 cache and the NUMA cell that it belongs to."""
+
+    cpu: int
+    l3: int
+    cell: int
+
+
+@dataclass(frozen=True)
 class NicFacts:
     """A node's network card within the window; the shares are of its limit, None without one."""
 
@@ -112,8 +121,14 @@ class RunFacts:
     nics: tuple[NicFacts, ...] = ()
     node_cpus: Mapping[str, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
     """Node -> the CPUs that members on it hold between them."""
+    topology: Mapping[str, tuple[CpuPlace, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """Node -> its CPUs; empty where the run did not tell."""
     examples_per_s: float | None = None
     source: str = ""
+    waits_for: str = ""
+    """Why it has no place yet."""
 
     @property
     def servers(self) -> tuple[MemberFacts, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 
-from mooring.doctor.facts import MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
 from mooring.frameworks import expand
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
@@ -44,6 +44,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         members=members,
         nics=tuple(_nics(run.events_file, window)),
         node_cpus=cpus,
+        topology=_topology(run.events_file),
         examples_per_s=sum(rates) if rates else None,
         source=str(run.root),
     )
@@ -168,6 +169,17 @@ def _examples_per_s(lines: list[Line], window: Window) -> float | None:
         return None
     done = sum(examples for _, examples in steps[1:])
     return done / (steps[-1][0] - steps[0][0]) if done else None
+
+
+def _topology(events: Path) -> dict[str, tuple[CpuPlace, ...]]:
+    """Node -> its CPUs with cache and cell, as the run noted them at its start."""
+    found: dict[str, tuple[CpuPlace, ...]] = {}
+    body: Line = next((line for line in read_lines(events) if line.get("kind") == "body"), {})
+    for node, places in _mapping(body, "topology").items():
+        rows = [row for row in places if isinstance(row, list)] if isinstance(places, list) else []
+        numbers = [[one for one in row if isinstance(one, int)] for row in rows]
+        found[node] = tuple(CpuPlace(*row) for row in numbers if len(row) == 3)
+    return found
 
 
 def step_rates(run: RunRecord, slices: int) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mooring.doctor.facts import MemberFacts, NicFacts, NodeFacts, RunFacts, Use
+from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, NodeFacts, RunFacts, Use
 from mooring.doctor.finding import Found
 from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS
 from mooring.spec import parse_job
@@ -45,7 +45,12 @@ def member(name: str, used: Use | None = None, **changes: Any) -> MemberFacts:
     return replace(one, **changes)
 
 
-def run(*members: MemberFacts, job: str = JOB, nics: tuple[NicFacts, ...] = ()) -> RunFacts:
+def run(
+    *members: MemberFacts,
+    job: str = JOB,
+    nics: tuple[NicFacts, ...] = (),
+    topology: tuple[CpuPlace, ...] = (),
+) -> RunFacts:
     nodes = {one.node for one in members}
     return RunFacts(
         run="job-1",
@@ -54,6 +59,7 @@ def run(*members: MemberFacts, job: str = JOB, nics: tuple[NicFacts, ...] = ()) 
         members=members,
         nics=nics,
         node_cpus={node: frozenset({0, 1}) for node in nodes},
+        topology=dict.fromkeys(nodes, topology) if topology else {},
     )
 
 

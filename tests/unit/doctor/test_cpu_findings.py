@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from building import JOB, check_run, member, run, use
 
-from mooring.doctor.facts import MemberFacts
+from mooring.doctor.facts import CpuPlace, MemberFacts
 from mooring.doctor.registry import Unknown
 
 
@@ -200,6 +200,43 @@ def test_memory_against_the_limit(peak: int, killed: bool, memory: str | None) -
 def test_shared_memory(used: int, found: bool) -> None:
     one = member("worker-0", shm_bytes=100, shm_used_bytes=used)
     assert bool(check_run("shm-full", run(one))) is found
+
+
+#: Two cells of eight CPUs, four to a cache.
+PLACES = tuple(CpuPlace(cpu, cpu // 4, cpu // 8) for cpu in range(16))
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted", "says"),
+    [
+        # All on one cache.
+        ({0: 10, 1: 10, 2: 5}, 2.0, ""),
+        # 10 of 30 on another cache of the same cell.
+        ({0: 10, 1: 10, 4: 10}, 2.0, "L3 caches"),
+        # 5 of 30: below a fifth.
+        ({0: 15, 1: 10, 4: 5}, 2.0, ""),
+        # 10 of 30 on the other cell.
+        ({0: 10, 1: 10, 8: 10}, 2.0, "NUMA cells"),
+        # It wants more than a cache of four has, and has them in one cell.
+        ({0: 10, 1: 10, 4: 10}, 6.0, ""),
+    ],
+)
+def test_wandering(seen: dict[int, int], wanted: float, says: str) -> None:
+    used = use(cpu_s=10 * wanted, wait_s=0.0)
+    facts = run(member("worker-0", used, seen_cpus=seen), topology=PLACES)
+    found = check_run("cpu-wandering", facts)
+    assert bool(found) is bool(says)
+    if found:
+        assert says in found[0].says
+        assert [str(one) for one in found[0].remedy.changes] == ["spec.pinning: exclusive"]
+
+
+def test_pinned_members_and_single_caches_do_not_wander() -> None:
+    seen = {0: 10, 8: 10}
+    facts = run(member("worker-0", seen_cpus=seen, exclusive=True), topology=PLACES)
+    assert not check_run("cpu-wandering", facts)
+    with pytest.raises(Unknown):
+        check_run("cpu-wandering", run(member("worker-0", seen_cpus=seen)))
 
 
 @pytest.mark.parametrize("check", ["cpu-threads", "cpu-throttled", "cpu-idle", "cpu-overlap"])

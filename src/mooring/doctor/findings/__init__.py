@@ -8,6 +8,8 @@ from mooring.doctor.findings import (  # noqa: F401
     cpu_starved,
     cpu_threads,
     cpu_throttled,
+    cpu_wandering,
+    job_pending,
     mem_limit,
     node_clock,
     node_memory,

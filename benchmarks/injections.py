@@ -1,0 +1,166 @@
+"""Causes of lost time as jobs: each with what is wrong, and what the doctor should say first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from results import EXAMPLES, JOBS
+
+from mooring.bodies.local import cgroups
+from mooring.record.plan_file import read_holdings
+from mooring.record.runs import open_run
+
+_PYTHON = [sys.executable, "-S"]
+_WAIT_S = 60.0
+Disturb = Callable[[Path], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`finding` is the id that must come first; empty: nothing may be found.
+
+    `job` is a file, or a spec that one is made from. `disturb` gets the run's folder once there is
+    one, and is a context manager around the rest of the run.
+    """
+
+    name: str
+    finding: str
+    job: Path | Mapping[str, Any]
+    settings: tuple[str, ...] = ()
+    nodes: int = 0
+    nic_mbps: int = 0
+    disturb: Disturb | None = None
+    prefix: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def compute(*arguments: str, **spec: Any) -> dict[str, Any]:
+    """Members that compute; `worker` is the role's own fields."""
+    role = spec.pop("worker", {})
+    command = [*_PYTHON, str(JOBS / "compute.py"), *arguments]
+    return {"framework": "indexed", "command": command, "roles": {"worker": role}, **spec}
+
+
+def traffic(*arguments: str, ps: Mapping[str, Any], worker: Mapping[str, Any]) -> dict[str, Any]:
+    """Servers and workers that move bytes."""
+    command = [*_PYTHON, str(JOBS / "traffic.py"), *arguments]
+    return {
+        "framework": "tensorflow",
+        "command": command,
+        "roles": {"ps": dict(ps), "worker": dict(worker)},
+    }
+
+
+def _until(condition: Callable[[], Any], what: str) -> Any:
+    give_up = time.monotonic() + _WAIT_S
+    while time.monotonic() < give_up:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise SystemExit(f"waited in vain for {what}")
+
+
+@contextmanager
+def quota(folder: Path) -> Iterator[None]:
+    """A twentieth of a CPU, set from outside as an administrator would."""
+    run = _until(lambda: open_run(folder), "the run")
+
+    def limit() -> bool:
+        for group in cgroups.left_tokens().get(run.info.token, []):
+            for name, text in (("cpu.cfs_quota_us", "5000"), ("cpu.max", "5000 100000")):
+                for path in group.rglob(name):
+                    if path.parent != group:
+                        path.write_text(text)
+                        return True
+        return False
+
+    _until(limit, "its control groups")
+    yield
+
+
+@contextmanager
+def neighbours(folder: Path) -> Iterator[None]:
+    """Three programs that never rest, on the member's own CPU."""
+    held = _until(lambda: read_holdings(folder / "plan.json"), "the plan")
+    burn = f"import os\nos.sched_setaffinity(0, {set(held[0].slot.cpus)})\nwhile True: pass"
+    burners = [subprocess.Popen([*_PYTHON, "-c", burn]) for _ in range(3)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+_SMALL_SHM = (
+    "unshare",
+    "-m",
+    "sh",
+    "-c",
+    'mount -t tmpfs -o size=8m t /dev/shm && exec "$@"',
+    "sh",
+)
+_ONE = {"resources": {"cpu": 1}}
+_TWO = {"replicas": 2}
+_BENCH = {"BENCH_COUNT": "2"}
+
+
+def injected() -> Sequence[Case]:
+    own = {"pinning": "exclusive", "worker": _ONE}
+    return (
+        Case("80 threads, PyTorch", "cpu-threads", JOBS / "mlp.yaml",
+             ("threads=80", "pinning=shared"), env=_BENCH),
+        Case("80 threads, TensorFlow", "cpu-threads", EXAMPLES / "wide-deep" / "job.yaml",
+             ("threads=80",)),
+        Case("a program that starts 40 threads", "cpu-threads", compute("--threads", "40")),
+        Case("a CPU quota", "cpu-throttled", compute(worker=_ONE), disturb=quota),
+        Case("two members bound to one CPU", "cpu-overlap", compute("--bind", worker=_TWO)),
+        Case("others on exclusive CPUs", "cpu-neighbour", compute(**own), disturb=neighbours),
+        Case("a loader beside the trainer", "cpu-starved", compute("--loader", **own)),
+        Case("CPUs that nobody uses", "cpu-idle",
+             compute("--work", "0", "--pause", "0.1", worker={"resources": {"cpu": 2}})),
+        Case("memory close to its limit", "mem-limit",
+             compute("--memory", "60", worker={"resources": {"memory": "64Mi"}})),
+        Case("a full /dev/shm", "shm-full", compute("--shm", "7.5"), prefix=_SMALL_SHM),
+        Case("one table on one of two servers, TensorFlow", "ps-hot",
+             EXAMPLES / "wide-deep" / "job.yaml",
+             ("command=[python, train.py, --no-partition]",)),
+        Case("one hot server behind a full card", "ps-hot",
+             traffic("--bytes", "400000,20000,20000", "--pause", "0",
+                     ps={"replicas": 3}, worker={"replicas": 2}),
+             ("placement.preset=spread",), nodes=4, nic_mbps=20),
+        Case("more servers than variables", "ps-idle",
+             traffic("--bytes", "100000,0,100000,0", ps={"replicas": 4}, worker=_TWO)),
+        Case("a server that computes too much", "ps-cpu",
+             traffic("--bytes", "20000", "--spin", "0.02", "--narrow", "--pause", "0",
+                     ps={}, worker=_TWO)),
+        Case("a full card", "ps-nic",
+             traffic("--bytes", "500000", "--pause", "0", ps={"nodeName": "node-0"},
+                     worker={"replicas": 2, "nodeName": "node-1"}), nodes=2, nic_mbps=20),
+        Case("two servers behind one card", "ps-one-nic",
+             traffic("--bytes", "250000", "--pause", "0",
+                     ps={"replicas": 2, "nodeName": "node-0"},
+                     worker={"replicas": 2, "nodeName": "node-1"}), nodes=3, nic_mbps=20),
+        Case("a slow worker", "straggler",
+             traffic("--bytes", "10000", "--pause", "0.03", "--slow", "1", ps=_TWO, worker=_TWO)),
+    )  # fmt: skip
+
+
+def healthy() -> Sequence[Case]:
+    examples = ("wide-deep", "tf-allreduce", "pytorch-ddp", "mpi-allreduce", "indexed")
+    return (
+        *(Case(f"examples/{name}", "", EXAMPLES / name / "job.yaml") for name in examples),
+        Case("two workers of one thread, PyTorch", "", JOBS / "mlp.yaml", ("pinning=shared",),
+             env=_BENCH),
+        Case("servers and workers", "", traffic("--bytes", "100000", ps=_TWO, worker=_TWO)),
+        Case("the same on cards with room", "", traffic("--bytes", "2000", ps=_TWO, worker=_TWO),
+             nodes=2, nic_mbps=100),
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""What a cluster tells of a job, as facts for the doctor: places, pinning with its reason, waiting.
+
+Samples stay in the pods, so checks of rates have no answer here and say so.
+"""
+
+from __future__ import annotations
+
+from mooring.doctor import Diagnosis, diagnose_run
+from mooring.doctor.facts import MemberFacts, RunFacts
+from mooring.kubeapi.client import Client
+from mooring.model.member import MemberId, Pinning
+from mooring.operator.jobs import JobView, Meaning, meaning_of
+from mooring.remote.report import JobReport, MemberReport, report_of
+
+#: How `remote.report` begins the reason why CPUs are not a member's own.
+_SHARED = "shared: "
+_WAITING = "Pending"
+
+
+async def diagnose_job(client: Client, view: JobView) -> Diagnosis:
+    """Raises BadInput if the job itself is none."""
+    meaning = meaning_of(view.object)
+    return diagnose_run(facts_of(await report_of(client, view), meaning))
+
+
+def facts_of(report: JobReport, meaning: Meaning) -> RunFacts:
+    wanted = {member.id: member for member in meaning.gang.members}
+    members = []
+    for told in report.members:
+        role, _, index = told.member.rpartition("-")
+        member = wanted.get(MemberId(role, int(index)))
+        asked = member is not None and member.pinning is Pinning.EXCLUSIVE
+        members.append(_member(told, role, asked=asked))
+    progress = report.progress
+    return RunFacts(
+        run=f"{report.namespace}/{report.name}",
+        job=meaning.job,
+        server_roles=meaning.gang.server_roles,
+        members=tuple(members),
+        waits_for=progress.message if progress.phase == _WAITING else "",
+        examples_per_s=progress.examples_per_s,
+        source="the job's status and its launchers",
+    )
+
+
+def _member(told: MemberReport, role: str, *, asked: bool) -> MemberFacts:
+    loose = asked and not told.exclusive and told.pinning.startswith(_SHARED)
+    return MemberFacts(
+        name=told.member,
+        role=role,
+        node=told.node,
+        # Whether a set is its own was judged where it is known: here it only must not be doubted.
+        exclusive=told.exclusive or not loose,
+        threads_told=told.threads,
+        pinned=not loose,
+        pinning_note=told.pinning.removeprefix(_SHARED) if loose else "",
+    )

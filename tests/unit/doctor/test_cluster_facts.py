@@ -1,0 +1,50 @@
+"""What a cluster's report of a job becomes for the doctor: pinning with its reason, and waiting."""
+
+from __future__ import annotations
+
+import pytest
+from building import JOB
+
+from mooring.doctor import diagnose_run
+from mooring.operator.jobs import meaning_of
+from mooring.remote.doctor import facts_of
+from mooring.remote.report import JobReport, MemberReport
+from mooring.remote.submit import Progress
+from mooring.spec import parse_job
+
+PINNED = JOB.replace("command", "pinning: exclusive\n  image: train:1\n  command")
+
+
+def diagnosis(phase: str, message: str, pinning: str, exclusive: bool) -> list[tuple[str, str]]:
+    manifest = parse_job(PINNED, "job.yaml").to_dict()
+    manifest["metadata"].update(namespace="default", uid="u", generation=1)
+    members = tuple(
+        MemberReport(name, "node-1", "running", 1, "0-19", exclusive, pinning, 1)
+        for name in ("ps-0", "ps-1", "worker-0", "worker-1")
+    )
+    progress = Progress(phase, "", message, "4/4", 0)
+    report = JobReport("default", "job", progress, "", 0, members)
+    found = diagnose_run(facts_of(report, meaning_of(manifest)))
+    return [(one.id, one.found.says) for one in found.findings]
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "the kubelet's cpuManagerPolicy is none",
+        "its pod is Burstable, and only Guaranteed ones are pinned",
+    ],
+)
+def test_pods_that_are_not_pinned_although_asked(why: str) -> None:
+    [(finding, says)] = diagnosis("Running", "", f"shared: {why}", exclusive=False)
+    assert finding == "cpu-not-pinned"
+    assert why in says
+
+
+def test_pods_that_are_pinned() -> None:
+    assert diagnosis("Running", "", "exclusive", exclusive=True) == []
+
+
+def test_a_job_that_waits() -> None:
+    why = "0/4 nodes are available: 4 insufficient cpu"
+    assert diagnosis("Pending", why, "", exclusive=False) == [("job-pending", why)]
