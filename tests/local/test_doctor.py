@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -368,3 +369,50 @@ def test_a_job_that_ends_within_its_probe_is_left_alone(moor: Moor, tmp_path: Pa
     assert answer.returncode == 0
     assert "ended within the probe" in answer.stdout
     assert len(moor.runs()) == 1
+
+
+@pytest.fixture(scope="session")
+def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a libnvidia-ml that answers what the environment says."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("nvml")
+    source = Path(__file__).parent / "nvml_stub.c"
+    command = [compiler, "-shared", "-fPIC", "-o", str(folder / "libnvidia-ml.so.1"), str(source)]
+    subprocess.run(command, check=True, timeout=60)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("answers", "processes", "wanted"),
+    [
+        ({}, 1, []),
+        ({"STUB_NVML_BUSY": "12"}, 1, ["gpu-idle"]),
+        ({"STUB_NVML_INIT": "999"}, 1, ["gpu-lost"]),
+        ({"STUB_NVML_PROCESSES": "2"}, 2, ["gpu-shared"]),
+    ],
+)
+def test_gpus_through_a_library_in_place_of_nvml(
+    moor: Moor,
+    tmp_path: Path,
+    nvml: Path,
+    answers: dict[str, str],
+    processes: int,
+    wanted: list[str],
+) -> None:
+    job = write_job(
+        tmp_path,
+        framework="pytorch",
+        command=steps("time.sleep(0.1)"),
+        roles={"worker": {"processes": processes}},
+    )
+    answer = moor("run", job, env={"LD_LIBRARY_PATH": str(nvml), **answers})
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert ids(diagnosis(moor)) == wanted
+
+
+def test_a_container_that_lost_its_gpus(moor: Moor, nvml: Path) -> None:
+    env = {"LD_LIBRARY_PATH": str(nvml), "STUB_NVML_INIT": "999"}
+    document = json.loads(moor("doctor", "--node", "--json", env=env).stdout)
+    assert "node-gpu-lost" in [finding["id"] for finding in document["findings"]]

@@ -45,6 +45,19 @@ class Use:
 
 
 @dataclass(frozen=True)
+class GpuFacts:
+    """A card of a member while the job trained: means of what NVML told; None: it did not."""
+
+    index: int
+    busy_percent: float | None = None
+    memory_bytes: int = 0
+    memory_used_bytes: int = 0
+    rx_mbytes_per_s: float | None = None
+    tx_mbytes_per_s: float | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True)
 class MemberFacts:
     """One member: what it was given, what it was told, what it did."""
 
@@ -76,6 +89,8 @@ class MemberFacts:
     pinned: bool = True
     pinning_note: str = ""
     out_of_memory: bool = False
+    gpus: tuple[GpuFacts, ...] = ()
+    gpu_error: str = ""
 
     @property
     def usable_cpus(self) -> float:

@@ -43,6 +43,8 @@ def read_node(python: str = sys.executable) -> NodeFacts:
         shm_bytes=_whole(told, "shm_bytes") or None,
         shm_used_bytes=_whole(told, "shm_used_bytes") or 0,
         clocks=tuple(_clocks(told)),
+        gpus=_whole(told, "gpus") or 0,
+        nvml_error=str(told.get("gpu_error") or ""),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
-from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.facts import CpuPlace, GpuFacts, MemberFacts, NicFacts, RunFacts, Use
 from mooring.frameworks import expand
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
@@ -116,8 +116,35 @@ def _member(
         )
         if isinstance(notes, list)
         else "",
+        gpus=tuple(_gpus(inside)),
+        gpu_error=str(samples[-1].get("gpu_error") or "") if samples else "",
         out_of_memory="over its memory limit" in str(exit_line.get("reason", "")),
     )
+
+
+def _gpus(samples: list[Line]) -> Iterator[GpuFacts]:
+    seen: dict[str, list[Mapping[str, JsonValue]]] = {}
+    for sample in samples:
+        cards = _mapping(sample, "gpus")
+        for index in cards:
+            seen.setdefault(index, []).append(_mapping(cards, index))
+    for index, told in sorted(seen.items()):
+
+        def middle(name: str, told: list[Mapping[str, JsonValue]] = told) -> float | None:
+            known = [_number(one, name) for one in told if name in one]
+            return mean(known) if known else None
+
+        rx, tx = middle("rx_kbytes_per_s"), middle("tx_kbytes_per_s")
+        processes = [_whole(one, "processes") or 0 for one in told if "processes" in one]
+        yield GpuFacts(
+            index=int(index) if index.isdigit() else 0,
+            busy_percent=middle("busy"),
+            memory_bytes=int(middle("memory_bytes") or 0),
+            memory_used_bytes=int(middle("memory_used_bytes") or 0),
+            rx_mbytes_per_s=None if rx is None else rx / 1000,
+            tx_mbytes_per_s=None if tx is None else tx / 1000,
+            processes=max(processes) if processes else None,
+        )
 
 
 def _allowed(samples: list[Line]) -> frozenset[int]:

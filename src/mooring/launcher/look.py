@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from . import budget, cgroups, own, sample
+from . import budget, cgroups, gpus, own, sample
 
 _CLOCKS = "/sys/devices/system/cpu/cpu%d/cpufreq/"
 _THREADS = sorted(budget.thread_env(1))
@@ -21,7 +21,10 @@ def main() -> int:
     used, size = sample.shared_memory()
     throttled = cgroups.throttling(groups["cpu"]) if "cpu" in groups else None
     _, held_back, periods = throttled or (0.0, 0, 0)
+    cards = gpus.find(None)
     document = {
+        "gpus": len(cards.measure()) if cards is not None else 0,
+        "gpu_error": cards.error if cards is not None else "",
         "budget": held.record(),
         "online_cpus": own.online_cpus() or os.cpu_count() or len(held.cpus),
         "nr_throttled": held_back,

@@ -283,7 +283,7 @@ class Member:
     def _take_sample(self) -> float:
         if self._sampler is None:
             # Not needed to start, so loaded when the processes already run.
-            from . import linux, sockets
+            from . import gpus, linux, sockets
             from .sample import Sampler
 
             peers = sockets.peer_addresses(self._contract.peers, self._addresses)
@@ -292,6 +292,7 @@ class Member:
                 sockets.Traffic(peers) if linux.AVAILABLE else None,
                 self._contract.sample_interval_s,
                 self._reaped_before,
+                gpus.find(self._contract.gpus),
             )
         self._journal.write("sample", self._sampler.take())
         self._tell_cpus(budget.held_cpus())

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
+    from . import gpus
+
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # Positions in stat_fields, which starts at field 3 of proc(5).
@@ -38,10 +40,12 @@ class Sampler:
         traffic: Traffic | None,
         interval_s: float,
         reaped_before: resource.struct_rusage,
+        cards: gpus.Gpus | None = None,
     ) -> None:
         """`reaped_before`: what children used that are not the member's (the name resolver)."""
         self._cpu_group = groups.get("cpu")
         self._traffic = traffic
+        self._cards = cards
         self._least_interval_s = interval_s
         self.interval_s = interval_s
         self._base = reaped_before
@@ -59,6 +63,10 @@ class Sampler:
             0,
         )
         sample["shm_used_bytes"], sample["shm_bytes"] = shared_memory()
+        if self._cards is not None:
+            sample["gpus"] = self._cards.measure()
+            if self._cards.error:
+                sample["gpu_error"] = self._cards.error
         sample["launcher_cpu_s"] = round(time.process_time(), 6)
         sample["interval_s"] = round(self.interval_s, 3)
         cost_s = time.process_time() - began

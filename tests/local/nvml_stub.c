@@ -1,0 +1,37 @@
+/* The functions of libnvidia-ml that the launcher calls, with answers from the environment. */
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { unsigned int gpu, memory; } utilization_t;
+typedef struct { unsigned long long total, free, used; } memory_t;
+
+static unsigned int number(const char *name, unsigned int otherwise) {
+    const char *text = getenv(name);
+    return text ? (unsigned int)atoi(text) : otherwise;
+}
+int nvmlInit_v2(void) { return (int)number("STUB_NVML_INIT", 0); }
+const char *nvmlErrorString(int code) { return code == 999 ? "Unknown Error" : "Other"; }
+int nvmlDeviceGetCount_v2(unsigned int *count) { *count = number("STUB_NVML_CARDS", 1); return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
+    *handle = (void *)(unsigned long)(index + 1);
+    return 0;
+}
+int nvmlDeviceGetUtilizationRates(void *handle, utilization_t *use) {
+    use->gpu = number("STUB_NVML_BUSY", 95);
+    use->memory = 10;
+    return 0;
+}
+int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
+    memory->total = 24ull << 30;
+    memory->used = 23ull << 30;
+    memory->free = 1ull << 30;
+    return 0;
+}
+int nvmlDeviceGetPcieThroughput(void *handle, unsigned int counter, unsigned int *value) {
+    *value = counter ? 5000000 : 400000;
+    return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, void *infos) {
+    *count = number("STUB_NVML_PROCESSES", 1);
+    return *count ? 7 : 0;
+}
