@@ -159,6 +159,8 @@ _FREE = {
     "env",
     "ports",
     "secretEnv",
+    "configMapEnv",
+    "fieldEnv",
 }
 _IMPORT_HEAD = """# What an import does with each field
 

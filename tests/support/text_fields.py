@@ -16,6 +16,8 @@ _BESIDE: dict[str, Any] = {
     "spec.roles.*.tolerations[]": {"key": "k"},
     "spec.roles.*.kubernetes.secretEnv.*": {"secret": "s", "key": "k"},
     "spec.kubernetes.secretEnv.*": {"secret": "s", "key": "k"},
+    "spec.roles.*.kubernetes.configMapEnv.*": {"configMap": "c", "key": "k"},
+    "spec.kubernetes.configMapEnv.*": {"configMap": "c", "key": "k"},
     "spec.stepMetrics": {"source": "regex", "pattern": "x"},
 }
 _NAMES = {"spec.roles": "worker"}

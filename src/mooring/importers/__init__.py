@@ -21,6 +21,7 @@ from mooring.importers import (  # noqa: F401  they register what they read
     volcano,
 )
 from mooring.importers.kinds import KINDS, Kind, Options
+from mooring.importers.lists import unlisted
 from mooring.importers.report import FORMATS, render
 from mooring.importers.result import Account, Imported
 from mooring.importers.tracked import Drop, Ledger, leaves
@@ -45,7 +46,10 @@ def import_manifests(
     without a text, with its problems in its accounts (`problems_of`).
     """
     documents = [
-        (source, document) for source, text in texts for document in parse_documents(text, source)
+        (source, document)
+        for source, text in texts
+        for parsed in parse_documents(text, source)
+        for document in unlisted(parsed, source)
     ]
     wanted = [Drop(text) for text in drops]
     _check_drops(wanted, [document for _, document in documents])

@@ -94,16 +94,20 @@ def _runtime(parts: Word, pod: Pod) -> Word:
 
 def _value_from(entry: Field, name: str, pod: Pod, exports: dict[str, Word]) -> None:
     source = entry["valueFrom"]
-    secret = source["secretKeyRef"]
-    to = pod.on_kubernetes("secretEnv", name)
-    if secret.present:
-        entry["name"].map(to)
-        pod.draft.carry((*to, "secret"), secret["name"])
-        pod.draft.carry((*to, "key"), secret["key"])
-        if secret["optional"].flag():
-            secret["optional"].refuse("false: the secret must be there")
-        secret["optional"].drop("it is not optional")
-        return
+    for kind, ours, part in (
+        ("secretKeyRef", "secretEnv", "secret"),
+        ("configMapKeyRef", "configMapEnv", "configMap"),
+    ):
+        one = source[kind]
+        if one.present:
+            to = pod.on_kubernetes(ours, name)
+            entry["name"].map(to)
+            pod.draft.carry((*to, part), one["name"])
+            pod.draft.carry((*to, "key"), one["key"])
+            if one["optional"].flag():
+                one["optional"].refuse("false: it must be there")
+            one["optional"].drop("it is not optional")
+            return
     path = source["fieldRef"]["fieldPath"].value
     known = FIELD_REFERENCES.get(path) if isinstance(path, str) else None
     if known is not None:
@@ -113,7 +117,13 @@ def _value_from(entry: Field, name: str, pod: Pod, exports: dict[str, Word]) -> 
         source["fieldRef"]["apiVersion"].drop("there is one version of this")
         exports[name] = (known,)
         return
-    accepted = "value, valueFrom.secretKeyRef, or valueFrom.fieldRef of name, address or index"
+    if isinstance(path, str):
+        to = pod.on_kubernetes("fieldEnv", name)
+        entry["name"].map(to)
+        pod.draft.carry(to, source["fieldRef"]["fieldPath"])
+        source["fieldRef"]["apiVersion"].drop("there is one version of this")
+        return
+    accepted = "value, or valueFrom a secretKeyRef, a configMapKeyRef or a fieldRef"
     for kind, value in source.fields():
         value.refuse(accepted, found=f"a variable from {kind}")
     entry["name"].refuse(accepted, found=f"{name}, whose value comes from elsewhere")

@@ -6,6 +6,7 @@ API server checks them. Everything here is without effect where members run as p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -77,6 +78,36 @@ class SecretKey(SpecModel):
     key: FilledText = Field(description="The key in it.", examples=["token"])
 
 
+class ConfigMapKey(SpecModel):
+    """One key of a config map of the job's namespace."""
+
+    config_map: FilledText = Field(
+        alias="configMap", description="The config map's name.", examples=["settings"]
+    )
+    key: FilledText = Field(description="The key in it.", examples=["batch-size"])
+
+
+#: What a pod can be told about itself as a variable.
+_POD_FIELD = re.compile(
+    r"metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|"
+    r"status\.(hostIP|hostIPs|podIP|podIPs)|metadata\.(labels|annotations)\['[^'\s]{1,317}'\]",
+    re.ASCII,
+)
+
+
+def _check_pod_field(value: object) -> str:
+    if not isinstance(value, str) or _POD_FIELD.fullmatch(value) is None:
+        accepted = (
+            "metadata.name, .namespace, .uid, .labels['KEY'] or .annotations['KEY'], spec.nodeName "
+            "or .serviceAccountName, status.hostIP or .podIP"
+        )
+        raise rejected([Rejection(describe(value), accepted)])
+    return value
+
+
+PodField = Annotated[str, BeforeValidator(_check_pod_field)]
+
+
 class PodSecurity(SpecModel):
     """Whom the processes run as. The rest conforms to the `restricted` Pod Security Standard."""
 
@@ -131,6 +162,18 @@ class PodSpec(SpecModel):
         alias="secretEnv",
         description="Variables from single keys of secrets.",
         examples=[{"TOKEN": {"secret": "storage", "key": "token"}}],
+    )
+    config_map_env: dict[EnvName, ConfigMapKey] = Field(
+        {},
+        alias="configMapEnv",
+        description="Variables from single keys of config maps.",
+        examples=[{"BATCH": {"configMap": "settings", "key": "batch-size"}}],
+    )
+    field_env: dict[EnvName, PodField] = Field(
+        {},
+        alias="fieldEnv",
+        description="Variables from fields of the pod itself, by their paths.",
+        examples=[{"NODE": "spec.nodeName"}],
     )
     volumes: tuple[PodPart, ...] = Field(
         (),
@@ -287,6 +330,8 @@ class KubernetesSpec(PodSpec):
             python=own.python or self.python,
             env_from=(*self.env_from, *own.env_from),
             secret_env={**self.secret_env, **own.secret_env},
+            config_map_env={**self.config_map_env, **own.config_map_env},
+            field_env={**self.field_env, **own.field_env},
             volumes=_by_name(self.volumes, own.volumes, "name"),
             volume_mounts=_by_name(self.volume_mounts, own.volume_mounts, "mountPath"),
             shared_memory=own.shared_memory

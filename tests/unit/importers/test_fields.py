@@ -106,6 +106,18 @@ POD_ROWS: list[tuple[Data, Data, str, Any]] = [
         {"secret": "s", "key": "k"},
     ),
     (
+        {"env": [{"name": "B", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]},
+        {},
+        "spec/kubernetes/configMapEnv/B",
+        {"configMap": "c", "key": "k"},
+    ),
+    (
+        {"env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]},
+        {},
+        "spec/kubernetes/fieldEnv/N",
+        "spec.nodeName",
+    ),
+    (
         {"envFrom": [{"configMapRef": {"name": "c"}}]},
         {},
         "spec/kubernetes/envFrom",
@@ -336,10 +348,31 @@ REFUSED: list[tuple[Data, str, str]] = [
     (indexed_job({"env": [{"name": "MOORING_X", "value": "1"}]}), "env[0].name", "MOORING_"),
     (
         indexed_job(
-            {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]}
+            {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]}
         ),
-        "valueFrom.configMapKeyRef.name",
-        "secretKeyRef",
+        "valueFrom.resourceFieldRef.resource",
+        "configMapKeyRef",
+    ),
+    (
+        indexed_job({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}]}),
+        "valueFrom.fieldRef.fieldPath",
+        "spec.nodeName",
+    ),
+    (
+        indexed_job(
+            {
+                "env": [
+                    {
+                        "name": "A",
+                        "valueFrom": {
+                            "configMapKeyRef": {"name": "c", "key": "k", "optional": True}
+                        },
+                    }
+                ]
+            }
+        ),
+        "configMapKeyRef.optional",
+        "false",
     ),
     (indexed_job(completions=4, parallelism=2, completionMode="Indexed"), "spec.parallelism", "4"),
     (indexed_job(completions=2, parallelism=2), "spec.completionMode", "Indexed"),

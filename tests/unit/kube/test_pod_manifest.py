@@ -190,6 +190,22 @@ def test_secrets_are_named_never_copied() -> None:
     assert token == {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 
 
+def test_variables_from_config_maps_and_of_the_pod_itself() -> None:
+    (pod,) = pods_of(
+        {
+            "roles": {"worker": {"kubernetes": {"fieldEnv": {"NODE": "spec.nodeName"}}}},
+            "kubernetes": {"configMapEnv": {"BATCH": {"configMap": "c", "key": "k"}}},
+        }
+    )
+    found = {
+        e["name"]: e["valueFrom"] for e in pod["spec"]["containers"][0]["env"] if "valueFrom" in e
+    }
+    assert found == {
+        "BATCH": {"configMapKeyRef": {"name": "c", "key": "k"}},
+        "NODE": {"fieldRef": {"fieldPath": "spec.nodeName"}},
+    }
+
+
 def test_who_restarts_alone_restarts_in_place() -> None:
     pods = pods_of(
         {

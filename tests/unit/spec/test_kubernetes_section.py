@@ -52,6 +52,8 @@ def job_file(kubernetes: dict[str, Any], role: dict[str, Any] | None = None) -> 
         ({"labels": {"mooring.dev/job": "x"}}, "spec.kubernetes.labels", "Mooring's own"),
         ({"securityContext": {"runAsUser": 0}}, "spec.kubernetes.securityContext.runAsUser", "1"),
         ({"ttlAfterFinished": "-1s"}, "spec.kubernetes.ttlAfterFinished", "duration"),
+        ({"fieldEnv": {"A": "spec.containers"}}, "fieldEnv.A", "spec.nodeName"),
+        ({"configMapEnv": {"A": {"secret": "s", "key": "k"}}}, "configMapEnv.A", "configMap"),
         ({"secretEnv": {"MOORING_X": {"secret": "s", "key": "k"}}}, "secretEnv", "another name"),
     ],
 )

@@ -211,10 +211,7 @@ def _container(
     carried = {name: v for name, v in order.launch.env.items() if _ENV_NAME.fullmatch(name)}
     extra = {name: v for name, v in order.launch.env.items() if name not in carried}
     env: list[Json] = [{"name": name, "value": _literal(v)} for name, v in carried.items()]
-    for name, key in pods.secret_env.items():
-        env.append(
-            {"name": name, "valueFrom": {"secretKeyRef": {"name": key.secret, "key": key.key}}}
-        )
+    env += _from_elsewhere(pods)
     if around.has_agents:
         secret = {"name": names.agent_secret_name(member.job), "key": "token"}
         env.append({"name": names.AGENT_TOKEN_ENV, "valueFrom": {"secretKeyRef": secret}})
@@ -254,6 +251,18 @@ def _container(
     if pods.env_from:
         container["envFrom"] = list(pods.env_from)
     return container
+
+
+def _from_elsewhere(pods: PodSpec) -> list[Json]:
+    """Variables whose values are not the job's: they are named, never copied."""
+    sources: list[tuple[str, Json]] = []
+    for name, secret in pods.secret_env.items():
+        sources.append((name, {"secretKeyRef": {"name": secret.secret, "key": secret.key}}))
+    for name, entry in pods.config_map_env.items():
+        sources.append((name, {"configMapKeyRef": {"name": entry.config_map, "key": entry.key}}))
+    for name, path in pods.field_env.items():
+        sources.append((name, {"fieldRef": {"fieldPath": path}}))
+    return [{"name": name, "valueFrom": source} for name, source in sources]
 
 
 def _resources(
