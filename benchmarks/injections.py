@@ -132,7 +132,7 @@ def injected() -> Sequence[Case]:
         Case("a full /dev/shm", "shm-full", compute("--shm", "7.5"), prefix=_SMALL_SHM),
         Case("one table on one of two servers, TensorFlow", "ps-hot",
              EXAMPLES / "wide-deep" / "job.yaml",
-             ("command=[python, train.py, --no-partition]",)),
+             ("variables.placement=round-robin",)),
         Case("one hot server behind a full card", "ps-hot",
              traffic("--bytes", "400000,20000,20000", "--pause", "0",
                      ps={"replicas": 3}, worker={"replicas": 2}),

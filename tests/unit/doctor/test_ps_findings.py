@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from building import check_run, member, run, use
+from building import JOB, check_run, member, run, use
 
 from mooring.doctor.facts import MemberFacts, NicFacts
 from mooring.doctor.finding import Confidence
@@ -50,6 +50,16 @@ def test_a_full_card_makes_a_hot_server_certain() -> None:
     # 120 / (160 / 3) = 2.25
     assert found.gain is not None
     assert found.gain.high == pytest.approx(2.25)
+
+
+def test_a_job_that_places_variables_is_patched_others_get_code() -> None:
+    job = JOB.replace("  roles", "  variables: {placement: round-robin}\n  roles")
+    [found] = check_run("ps-hot", run(*servers(160, 40), job=job))
+    assert [str(one) for one in found.remedy.changes] == ["spec.variables.placement: partitioned"]
+    [found] = check_run("ps-hot", run(*servers(160, 40)))
+    assert not found.remedy.changes
+    assert "mooring.tensorflow.strategy()" in found.remedy.code
+    assert "max_shards=2" in found.remedy.code
 
 
 @pytest.mark.parametrize("moved", [(100,), (0.2, 0.1)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
-from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.finding import Confidence, Figure, Found, Gain
 from mooring.doctor.findings.measured import EVENTS, SAMPLES
-from mooring.doctor.findings.ps_shares import UNEVEN, card_of, shares_of
+from mooring.doctor.findings.ps_shares import UNEVEN, card_of, divide, shares_of
 from mooring.doctor.registry import Page, run_check
 
 #: A card this full limits whoever is behind it.
@@ -18,15 +18,12 @@ _PAGE = Page(
     measured="Bytes through each server's TCP sockets while the job trained (the kernel's own "
     "counts). Reported when the busiest has more than 1.5 times the mean of those that serve "
     "anything.",
-    fix="Divide large variables over all servers. With TensorFlow: a `variable_partitioner` for "
-    "ParameterServerStrategy; only what is larger than the smallest shard is divided.",
+    fix="Divide large variables over all servers: `variables.placement: partitioned` in the job, "
+    "which `mooring.tensorflow.strategy()` carries out; or a `variable_partitioner` for "
+    "TensorFlow's own ParameterServerStrategy.",
     not_when="There are only small variables, or the servers are on one machine and neither its "
     "card nor the server's CPU is busy: then it costs nothing yet.",
 )
-_SNIPPET = """partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
-    min_shard_bytes=256 << 10, max_shards={servers})
-strategy = tf.distribute.ParameterServerStrategy(cluster, variable_partitioner=partitioner)
-"""
 
 
 @run_check("ps-hot", "One parameter server carries most of the traffic", _PAGE)
@@ -50,11 +47,7 @@ def hot(facts: RunFacts) -> Iterator[Found]:
         says=f"{busiest.name} moves {100 * share:.0f} % of all bytes "
         f"through {len(shares.of)} servers",
         evidence=tuple(evidence),
-        remedy=Remedy(
-            "divide large variables over all servers",
-            code=_SNIPPET.format(servers=len(shares.of)),
-            where="where the program makes its strategy",
-        ),
+        remedy=divide(facts, "divide large variables over all servers"),
         confidence=Confidence.CERTAIN if full else Confidence.LIKELY,
         weight=min(0.95, lost) if full else 0.5 * lost,
         members=(busiest.name,),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
-from mooring.doctor.finding import Confidence, Figure, Found, Remedy
+from mooring.doctor.finding import Confidence, Figure, Found
 from mooring.doctor.findings.measured import SAMPLES, names
-from mooring.doctor.findings.ps_shares import IDLE, UNEVEN, shares_of
+from mooring.doctor.findings.ps_shares import IDLE, UNEVEN, divide, shares_of
 from mooring.doctor.registry import Page, run_check
 
 _PAGE = Page(
@@ -18,10 +18,6 @@ _PAGE = Page(
     "mean, while the others are even. (If they are not, that is the finding: ps-hot.)",
     fix="Divide large variables over all servers, or ask for fewer servers.",
 )
-_SNIPPET = """partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
-    min_shard_bytes=256 << 10, max_shards={servers})
-strategy = tf.distribute.ParameterServerStrategy(cluster, variable_partitioner=partitioner)
-"""
 
 
 @run_check("ps-idle", "Parameter servers that serve nothing", _PAGE)
@@ -36,10 +32,8 @@ def idle(facts: RunFacts) -> Iterator[Found]:
             Figure(f"share of {member.name}", 100 * share, "%", SAMPLES, (member.name,))
             for member, share in shares.of[:8]
         ),
-        remedy=Remedy(
-            f"divide variables over all of them, or ask for {shares.serving} servers",
-            code=_SNIPPET.format(servers=len(shares.of)),
-            where="where the program makes its strategy",
+        remedy=divide(
+            facts, f"divide variables over all of them, or ask for {shares.serving} servers"
         ),
         confidence=Confidence.CERTAIN,
         weight=0.3 * len(idle) / len(shares.of),
