@@ -21,9 +21,9 @@ from mooring.doctor.registry import Unknown
         # 5 > max(4, 2 × 2 CPUs)
         (5, 2.0, True),
         (80, 2.0, True),
-        # Told well, but three ready threads a CPU: 6.1 > 3 × 2.
-        (1, 6.1, True),
-        (1, 5.9, False),
+        # Told well, but four ready threads a CPU: 8.1 > 4 × 2.
+        (1, 8.1, True),
+        (1, 7.9, False),
     ],
 )
 def test_threads_against_two_cpus(told: int, runnable: float, found: bool) -> None:

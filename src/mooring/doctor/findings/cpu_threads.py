@@ -13,9 +13,11 @@ from mooring.spec.edit import Change
 #: Thread counts above twice the CPUs that a member may use can only make threads wait for each
 #: other; up to that, a pool may hide blocking calls.
 _TOO_MANY_TOLD = 2.0
-#: Ready threads for each CPU. Healthy members were seen at 0.5 to 1.1, also on a machine with ten
-#: times more work than CPUs: a member's own threads are counted, not the machine's.
-_CROWD = 3.0
+#: Ready threads for each CPU, and at least so many. Only a member's own are counted: healthy
+#: ones were seen at 0.4 to 1.1 on a machine with ten times more work than CPUs, and at 3 where
+#: others left them a fifteenth of a CPU.
+_CROWD = 4.0
+_LEAST_CROWD = 6.0
 #: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
 _GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
 _PAGE = Page(
@@ -25,7 +27,7 @@ _PAGE = Page(
     "or a variable such as OMP_NUM_THREADS that was already set), against the CPUs that it may "
     "use; and threads that ran or were ready to run, on average (CPU time and waiting time of "
     "/proc/PID/task/*/schedstat), with context switches. A count of more than twice the CPUs is "
-    "reported, or three ready threads for each CPU.",
+    "reported, or four ready threads for each CPU.",
     fix="`threads: auto`, and no OMP_NUM_THREADS or the like in `env`: the launcher sets them "
     "from the member's CPUs. A program that sets its own number must take it from the "
     "environment.",
@@ -95,7 +97,8 @@ def _told_too_many(member: MemberFacts) -> bool:
 
 
 def _crowds(member: MemberFacts, use: Use) -> bool:
-    return use.runnable is not None and use.runnable > _CROWD * max(1.0, member.usable_cpus)
+    most = max(_LEAST_CROWD, _CROWD * member.usable_cpus)
+    return use.runnable is not None and use.runnable > most
 
 
 def _changes(facts: RunFacts, members: list[MemberFacts]) -> tuple[Change, ...]:
