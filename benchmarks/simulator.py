@@ -55,7 +55,7 @@ class LetsAllStart:
 
     def __init__(self) -> None:
         self._new: list[str] = []
-        self._where = (Placement(MemberId("worker", 0), Slot("gpu-0", ())),)
+        self._plan = Plan("any", (Placement(MemberId("worker", 0), Slot("gpu-0", ())),))
 
     def arrive(self, job: Job, now_s: float) -> None:
         self._new.append(job.name)
@@ -64,7 +64,7 @@ class LetsAllStart:
         pass
 
     def decide(self, now_s: float) -> Sequence[Change]:
-        started = [Started(name, Plan(name, self._where)) for name in self._new]
+        started = [Started(name, self._plan) for name in self._new]
         self._new.clear()
         return started
 

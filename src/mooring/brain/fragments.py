@@ -35,6 +35,8 @@ class Fragments:
         self._usable = [0] * count
         self._possible = [0] * count
         self._fits = [False] * count
+        #: Until something changes.
+        self._mean: float | None = None
         for node, most in enumerate(self._has):
             self._known.append((most, most))
             self._add(node, 1)
@@ -43,9 +45,12 @@ class Fragments:
 
     def change(self, node: int, whole: int, free: int) -> None:
         """Now this much is free there, and of it this much in whole pieces."""
+        if self._known[node] == (whole, free):
+            return
         self._add(node, -1)
         self._known[node] = (whole, free)
         self._add(node, 1)
+        self._mean = None
 
     def _add(self, node: int, sign: int) -> None:
         whole, free = self._known[node]
@@ -64,8 +69,10 @@ class Fragments:
 
     @property
     def mean(self) -> float:
-        known = [part for part in self.stranded() if part is not None]
-        return sum(known) / len(known) if known else 0.0
+        if self._mean is None:
+            known = [part for part in self.stranded() if part is not None]
+            self._mean = sum(known) / len(known) if known else 0.0
+        return self._mean
 
 
 def fragments_of(nodes: Sequence[Node]) -> Fragments:

@@ -32,15 +32,18 @@ _PROGRESS_EVERY = 256
 
 @dataclass(slots=True)
 class _Running:
-    """A job with slots: `left_s` of its work is to be done from `since_s` on."""
+    """A job with slots: `left_s` of its work is to be done from `since_s` on.
+
+    `over`: it no longer has them, so that its end is not going to come.
+    """
 
     job: Job
     left_s: float
     rate: float
     since_s: float
     started_s: float
-    turn: int
     whole: bool
+    over: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Simulation:
         self._scheduler = scheduler
         self._meter = meter
         self._now_s = 0.0
-        self._ends: list[tuple[float, int, str]] = []
+        #: The number is only there to differ.
+        self._ends: list[tuple[float, int, _Running]] = []
         self._turn = 0
         self._running: dict[str, _Running] = {}
         #: What is left to do of jobs that wait.
@@ -83,9 +87,9 @@ class Simulation:
         tick_s, idle_rounds = FIRST_TICK_S, 0
         last_round_s, next_round_s = -math.inf, math.inf
         if jobs:
-            self._meter.begin(jobs[0].arrival_s)
+            self._meter.begin(jobs[0].arrival_s, jobs[-1].arrival_s)
         while True:
-            while ends and not self._current(ends[0]):
+            while ends and ends[0][2].over:
                 heapq.heappop(ends)
             now_s = next_round_s
             if ends and ends[0][0] < now_s:
@@ -97,9 +101,9 @@ class Simulation:
             self._now_s = now_s
             happened = False
             while ends and ends[0][0] <= now_s:
-                end = heapq.heappop(ends)
-                if self._current(end):
-                    self._end(end[2])
+                running = heapq.heappop(ends)[2]
+                if not running.over:
+                    self._end(running)
                     happened = True
             while following < count and jobs[following].arrival_s <= now_s:
                 self._arrive(jobs[following])
@@ -139,10 +143,6 @@ class Simulation:
             tuple(self._moves),
         )
 
-    def _current(self, end: tuple[float, int, str]) -> bool:
-        running = self._running.get(end[2])
-        return running is not None and running.turn == end[1]
-
     def _arrive(self, job: Job) -> None:
         self._events += 1
         self._meter.advance(self._now_s)
@@ -151,9 +151,10 @@ class Simulation:
         self._waiting[job.name] = (job, job.work_s)
         self._scheduler.arrive(job, self._now_s)
 
-    def _end(self, name: str) -> None:
+    def _end(self, running: _Running) -> None:
         self._events += 1
-        running = self._running.pop(name)
+        name = running.job.name
+        del self._running[name]
         self._partial -= not running.whole
         self._meter.advance(self._now_s)
         self._meter.released(name)
@@ -181,8 +182,7 @@ class Simulation:
                 case Moved():
                     self._moves.append((self._now_s, change))
                 case Resized():
-                    running = self._running.pop(change.job)
-                    self._partial -= not running.whole
+                    running = self._stop(change.job)
                     self._meter.released(change.job)
                     self._meter.held(running.job, change.plan)
                     left_s = self._left_s(running)
@@ -204,18 +204,23 @@ class Simulation:
         started_s = since_s if started_s is None else started_s
         self._turn += 1
         whole = members >= job.members
-        running = _Running(job, left_s, rate, since_s, started_s, self._turn, whole)
+        running = _Running(job, left_s, rate, since_s, started_s, whole)
         self._running[job.name] = running
         self._partial += not whole
-        heapq.heappush(self._ends, (since_s + left_s / rate, self._turn, job.name))
+        heapq.heappush(self._ends, (since_s + left_s / rate, self._turn, running))
+
+    def _stop(self, name: str) -> _Running:
+        running = self._running.pop(name)
+        running.over = True
+        self._partial -= not running.whole
+        return running
 
     def _left_s(self, running: _Running) -> float:
         worked_s = max(0.0, self._now_s - running.since_s)
         return max(0.0, running.left_s - running.rate * worked_s)
 
     def _preempt(self, name: str) -> None:
-        running = self._running.pop(name)
-        self._partial -= not running.whole
+        running = self._stop(name)
         self._meter.released(name)
         self._meter.waiting += 1
         job = running.job

@@ -6,6 +6,7 @@ its cap, ends the simulation as a defect instead of flattering the figures.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from typing import NamedTuple
 from mooring.brain.fragments import fragments_of
 from mooring.model.cluster import Node
 from mooring.model.member import Pinning
-from mooring.model.plan import Plan
+from mooring.model.plan import Placement, Plan
 from mooring.model.resources import Resources
-from mooring.simulate.workload import Job, Pool
+from mooring.simulate.workload import Job, Pool, RoleShape
 
 #: Points of a curve: enough for a plot of any width; beyond, neighbours are merged.
 _MOST_POINTS = 1024
@@ -130,13 +131,27 @@ def _amounts(resources: Resources) -> tuple[int, int, int]:
 
 
 class _Take(NamedTuple):
-    """What one member holds; `card` is the one that it has a share of."""
+    """What the members of one role hold: each so much on its node.
 
-    node: int
+    `cards`: the one that each has a share of; None if they have none.
+    """
+
     cpu_millis: int
     memory_bytes: int
     gpu_millis: int
-    card: int | None
+    nodes: list[int]
+    cards: list[int] | None
+
+
+@dataclass(slots=True)
+class _PoolUse:
+    """What a pool holds, the part of the cluster that this is by its dominant resource, and the
+    integral of that up to `since_s`."""
+
+    amounts: tuple[int, int, int] = (0, 0, 0)
+    share: float = 0.0
+    since_s: float = 0.0
+    held: float = 0.0
 
 
 class Meter:
@@ -148,97 +163,67 @@ class Meter:
         self._memory = [node.memory_bytes for node in nodes]
         self._gpu = [1000 * sum(gpu.healthy for gpu in node.gpus) for node in nodes]
         self.total = Resources(sum(self._cpu), sum(self._memory), gpu_share_millis=sum(self._gpu))
+        self._has_gpus = any(self._gpu)
         self._fragments = fragments_of(nodes)
         #: Thousandths of each node that are whole free cards, and what is held of shared cards.
         self._whole = list(self._gpu)
         self._shared: dict[tuple[int, int], int] = {}
-        self._used = [0, 0, 0]
+        self._used = (0, 0, 0)
+        #: Of the cluster; nothing is a part of nothing.
+        self._most = tuple(amount or 1 for amount in _amounts(self.total))
         self._pools = {pool.name: pool for pool in pools}
         amounts = [pool.guaranteed for pool in pools]
         amounts += [pool.cap for pool in pools if pool.cap is not None]
         #: A kind of resource that no pool mentions is not limited by any cap.
         self._divided = [any(kinds) for kinds in zip(*map(_amounts, amounts), strict=True)]
-        self._pool_used = {pool.name: [0, 0, 0] for pool in pools}
-        #: The part of the cluster that each pool holds, by its dominant resource; and over time.
-        self._pool_rates = dict.fromkeys(self._pools, 0.0)
-        self._pool_held = dict.fromkeys(self._pools, 0.0)
-        #: What the nodes' use comes to, until it changes.
-        self._rates: tuple[float, float, float, float] | None = None
-        self._takes: dict[str, tuple[str, list[_Take]]] = {}
+        self._pool_use = {pool.name: _PoolUse() for pool in pools}
+        #: Shares of CPUs, memory and devices in use, and of what is stranded.
+        self._rates = (0.0, 0.0, 0.0, self._fragments.mean)
+        self._takes: dict[str, tuple[str, list[_Take], tuple[int, int, int]]] = {}
         self.waiting = 0
         self._began_s = self._now_s = 0.0
-        self._sums = [0.0] * 5
+        #: The integrals over time in the bucket that is being filled, and in all before it.
         self._bucket = [0.0] * 5
         self._bucket_s = _FIRST_BUCKET_S
         self._bucket_from_s = 0.0
-        self._points: list[tuple[float, ...]] = []
+        self._points: list[tuple[float, list[float]]] = []
 
-    def begin(self, now_s: float) -> None:
-        """Nothing before this moment counts."""
+    def begin(self, now_s: float, until_s: float) -> None:
+        """Nothing before this moment counts; it will go on until then at least."""
         self._began_s = self._now_s = self._bucket_from_s = now_s
+        while until_s - now_s > _MOST_POINTS * self._bucket_s:
+            self._bucket_s *= 2
+        for use in self._pool_use.values():
+            use.since_s = now_s
 
     def advance(self, now_s: float) -> None:
         """Time passes with things as they are."""
-        if now_s <= self._now_s:
-            return
-        span_s = now_s - self._now_s
-        rates = self._rates
-        if rates is None:
-            rates = self._rates = self._shares()
-        cpu, memory, gpu, fragments = rates
-        waiting = self.waiting
-        # Written out: this is called for every event, and loops over five are half of its time.
-        sums = self._sums
-        sums[0] += cpu * span_s
-        sums[1] += memory * span_s
-        sums[2] += gpu * span_s
-        sums[3] += fragments * span_s
-        sums[4] += waiting * span_s
-        for name, rate in self._pool_rates.items():
-            if rate:
-                self._pool_held[name] += rate * span_s
-        at_s = self._now_s
-        while at_s < now_s:
-            if now_s - at_s > _MOST_POINTS * self._bucket_s:
+        close_s = self._bucket_from_s + self._bucket_s
+        while now_s >= close_s:
+            if now_s - self._now_s > _MOST_POINTS * self._bucket_s:
                 # A long silence: let the buckets grow before it is cut into them.
                 self._coarsen()
-                continue
+            else:
+                self._fill(close_s)
+                self._close_bucket()
             close_s = self._bucket_from_s + self._bucket_s
-            part_s = (now_s if now_s < close_s else close_s) - at_s
-            bucket = self._bucket
-            bucket[0] += cpu * part_s
-            bucket[1] += memory * part_s
-            bucket[2] += gpu * part_s
-            bucket[3] += fragments * part_s
-            bucket[4] += waiting * part_s
-            if now_s < close_s:
-                break
-            at_s = close_s
-            self._close_bucket()
+        if now_s > self._now_s:
+            self._fill(now_s)
+
+    def _fill(self, now_s: float) -> None:
+        """Written out: this is called for every event, and a loop over five takes twice as long."""
+        span_s = now_s - self._now_s
+        cpu, memory, gpu, fragments = self._rates
+        bucket = self._bucket
+        bucket[0] += cpu * span_s
+        bucket[1] += memory * span_s
+        bucket[2] += gpu * span_s
+        bucket[3] += fragments * span_s
+        bucket[4] += self.waiting * span_s
         self._now_s = now_s
 
-    def _shares(self) -> tuple[float, float, float, float]:
-        cpu, memory, gpu = self._used
-        total = self.total
-        return (
-            cpu / total.cpu_millis if total.cpu_millis else 0.0,
-            memory / total.memory_bytes if total.memory_bytes else 0.0,
-            gpu / total.gpu_millis if total.gpus else 0.0,
-            self._fragments.mean,
-        )
-
-    def _dominant(self, used: Sequence[int]) -> float:
-        total = self.total
-        parts = (
-            used[0] / total.cpu_millis if total.cpu_millis else 0.0,
-            used[1] / total.memory_bytes if total.memory_bytes else 0.0,
-            used[2] / total.gpu_millis if total.gpus else 0.0,
-        )
-        return max(parts)
-
     def _close_bucket(self) -> None:
-        means = tuple(total / self._bucket_s for total in self._bucket)
-        self._points.append((self._bucket_from_s, *means))
+        self._points.append((self._bucket_from_s, self._bucket))
         self._bucket = [0.0] * 5
         self._bucket_from_s += self._bucket_s
         if len(self._points) > _MOST_POINTS:
@@ -247,81 +232,94 @@ class Meter:
     def _coarsen(self) -> None:
         """Buckets twice as long: neighbours are merged, an odd one goes on being filled."""
         if len(self._points) % 2:
-            last = self._points.pop()
-            self._bucket_from_s = last[0]
-            for at, mean in enumerate(last[1:]):
-                self._bucket[at] += mean * self._bucket_s
+            self._bucket_from_s, last = self._points.pop()
+            self._bucket = _added(last, self._bucket)
         pairs = zip(self._points[::2], self._points[1::2], strict=True)
-        self._points = [
-            (one[0], *((a + b) / 2 for a, b in zip(one[1:], two[1:], strict=True)))
-            for one, two in pairs
-        ]
+        self._points = [(from_s, _added(one, two)) for (from_s, one), (_, two) in pairs]
         self._bucket_s *= 2
 
     def held(self, job: Job, plan: Plan) -> None:
         """The job holds the plan's slots from now on."""
-        asked = {role.name: role.resources for role in job.roles}
+        cpu = memory = gpu = 0
         takes = []
-        for placement in plan.placements:
-            ask = asked[placement.member.role]
-            millis = ask.cpu_millis
-            if job.pinning is Pinning.EXCLUSIVE:
-                millis = 1000 * max(1, -(-millis // 1000))
-            node = self._index[placement.slot.node]
-            card = placement.slot.gpus[0] if ask.gpu_share_millis else None
-            takes.append(_Take(node, millis, ask.memory_bytes, ask.gpu_millis, card))
-        for take in takes:
+        for role in job.roles:
+            take = self._take(job, role, plan)
+            members = len(take.nodes)
+            cpu += members * take.cpu_millis
+            memory += members * take.memory_bytes
+            gpu += members * take.gpu_millis
+            takes.append(take)
             self._change(take, 1)
-            node = take.node
-            if min(self._cpu[node], self._memory[node], self._gpu[node]) < 0:
-                raise BrokenPromise(f"{job.name} was given more than node {node} has")
-        self._takes[job.name] = (job.pool, takes)
-        self._charge(job.pool, takes, 1)
+            for node in take.nodes:
+                if self._cpu[node] < 0 or self._memory[node] < 0 or self._gpu[node] < 0:
+                    raise BrokenPromise(f"{job.name} was given more than node {node} has")
+        self._takes[job.name] = (job.pool, takes, (cpu, memory, gpu))
+        self._charge(job.pool, cpu, memory, gpu)
         self._check_cap(job)
 
+    def _take(self, job: Job, role: RoleShape, plan: Plan) -> _Take:
+        placed: Sequence[Placement] = plan.placements
+        if len(job.roles) > 1:
+            placed = [one for one in placed if one.member.role == role.name]
+        ask = role.resources
+        millis = ask.cpu_millis
+        if job.pinning is Pinning.EXCLUSIVE:
+            millis = 1000 * max(1, -(-millis // 1000))
+        nodes = [self._index[one.slot.node] for one in placed]
+        cards = [one.slot.gpus[0] for one in placed] if ask.gpu_share_millis else None
+        return _Take(millis, ask.memory_bytes, ask.gpu_millis, nodes, cards)
+
     def released(self, name: str) -> None:
-        pool, takes = self._takes.pop(name)
+        pool, takes, (cpu, memory, gpu) = self._takes.pop(name)
         for take in takes:
             self._change(take, -1)
-        self._charge(pool, takes, -1)
+        self._charge(pool, -cpu, -memory, -gpu)
 
     def _change(self, take: _Take, sign: int) -> None:
-        node = take.node
-        self._cpu[node] -= sign * take.cpu_millis
-        self._memory[node] -= sign * take.memory_bytes
-        self._gpu[node] -= sign * take.gpu_millis
-        if not self.total.gpus:
-            self._fragments.change(node, self._cpu[node], self._cpu[node])
-        elif take.gpu_millis:
-            self._whole[node] -= sign * self._opened(take, sign)
+        cpu, memory = sign * take.cpu_millis, sign * take.memory_bytes
+        for node in take.nodes:
+            self._cpu[node] -= cpu
+            self._memory[node] -= memory
+            if not self._has_gpus:
+                self._fragments.change(node, self._cpu[node], self._cpu[node])
+        if take.gpu_millis:
+            self._change_gpus(take, sign)
+
+    def _change_gpus(self, take: _Take, sign: int) -> None:
+        for at, node in enumerate(take.nodes):
+            opened = take.gpu_millis
+            if take.cards is not None:
+                opened = self._opened(node, take.cards[at], sign * take.gpu_millis)
+            self._gpu[node] -= sign * take.gpu_millis
+            self._whole[node] -= sign * opened
             self._fragments.change(node, self._whole[node], self._gpu[node])
 
-    def _opened(self, take: _Take, sign: int) -> int:
-        """Thousandths of whole cards that are opened, or closed again, by this."""
-        if take.card is None:
-            return take.gpu_millis
-        before = self._shared.get((take.node, take.card), 0)
-        after = before + sign * take.gpu_millis
+    def _opened(self, node: int, card: int, millis: int) -> int:
+        """Thousandths of whole cards that are opened, or closed again, by this share."""
+        before = self._shared.get((node, card), 0)
+        after = before + millis
         if not 0 <= after <= 1000:
-            raise BrokenPromise(f"card {take.card} of node {take.node} was shared beyond itself")
-        self._shared[take.node, take.card] = after
+            raise BrokenPromise(f"card {card} of node {node} was shared beyond itself")
+        self._shared[node, card] = after
         return 1000 if not before or not after else 0
 
-    def _charge(self, pool: str, takes: Sequence[_Take], sign: int) -> None:
-        of_pool = self._pool_used[pool]
-        for used in (of_pool, self._used):
-            for take in takes:
-                used[0] += sign * take.cpu_millis
-                used[1] += sign * take.memory_bytes
-                used[2] += sign * take.gpu_millis
-        self._pool_rates[pool] = self._dominant(of_pool)
-        self._rates = None
+    def _charge(self, pool: str, cpu: int, memory: int, gpu: int) -> None:
+        most_cpu, most_memory, most_gpu = self._most
+        use = self._pool_use[pool]
+        use.held += use.share * (self._now_s - use.since_s)
+        use.since_s = self._now_s
+        a, b, c = use.amounts
+        use.amounts = a, b, c = a + cpu, b + memory, c + gpu
+        use.share = max(a / most_cpu, b / most_memory, c / most_gpu)
+        a, b, c = self._used
+        self._used = a, b, c = a + cpu, b + memory, c + gpu
+        self._rates = (a / most_cpu, b / most_memory, c / most_gpu, self._fragments.mean)
 
     def _check_cap(self, job: Job) -> None:
         cap = self._pools[job.pool].cap
         if cap is None:
             return
-        held = self._pool_used[job.pool]
+        held = self._pool_use[job.pool].amounts
         for limited, used, most in zip(self._divided, held, _amounts(cap), strict=True):
             if limited and used > most:
                 raise BrokenPromise(f"{job.name} takes pool {job.pool} above its cap")
@@ -329,18 +327,28 @@ class Meter:
     def mean(self, at: int) -> float:
         """The average so far of: cpu, memory, gpu, fragmentation, waiting."""
         span_s = self._now_s - self._began_s
-        return self._sums[at] / span_s if span_s else 0.0
+        parts = [self._bucket[at], *(sums[at] for _, sums in self._points)]
+        return math.fsum(parts) / span_s if span_s else 0.0
 
     def held_share(self, pool: str) -> float:
         span_s = self._now_s - self._began_s
-        return self._pool_held[pool] / span_s if span_s else 0.0
+        use = self._pool_use[pool]
+        held = use.held + use.share * (self._now_s - use.since_s)
+        return held / span_s if span_s else 0.0
 
     def series(self) -> tuple[Point, ...]:
-        points = [Point(*point) for point in self._points]
+        points = [
+            Point(from_s, *(part / self._bucket_s for part in sums))
+            for from_s, sums in self._points
+        ]
         rest_s = self._now_s - self._bucket_from_s
         if rest_s > 0:
             points.append(Point(self._bucket_from_s, *(part / rest_s for part in self._bucket)))
         return tuple(points)
+
+
+def _added(one: list[float], two: list[float]) -> list[float]:
+    return [a + b for a, b in zip(one, two, strict=True)]
 
 
 def jain(values: Sequence[float]) -> float:
