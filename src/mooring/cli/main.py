@@ -82,6 +82,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
         # `moor logs | head`: the reader has gone. Keep Python from complaining at exit.

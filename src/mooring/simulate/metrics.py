@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mooring.brain.fragments import fragments_of
+from mooring.brain.queue.types import UNLIMITED
 from mooring.model.cluster import Node
 from mooring.model.member import Pinning
 from mooring.model.plan import Placement, Plan
@@ -175,7 +176,10 @@ class Meter:
         amounts = [pool.guaranteed for pool in pools]
         amounts += [pool.cap for pool in pools if pool.cap is not None]
         #: A kind of resource that no pool mentions is not limited by any cap.
-        self._divided = [any(kinds) for kinds in zip(*map(_amounts, amounts), strict=True)]
+        self._divided = [
+            any(0 < amount < UNLIMITED for amount in kinds)
+            for kinds in zip(*map(_amounts, amounts), strict=True)
+        ]
         self._pool_use = {pool.name: _PoolUse() for pool in pools}
         #: Shares of CPUs, memory and devices in use, and of what is stranded.
         self._rates = (0.0, 0.0, 0.0, self._fragments.mean)

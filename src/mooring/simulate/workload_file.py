@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
 from mooring.brain.queue.order import CLASSES
-from mooring.brain.queue.types import DEFAULT_POOL
+from mooring.brain.queue.types import DEFAULT_POOL, UNLIMITED
 from mooring.model.member import Pinning, Preset
+from mooring.model.resources import Resources
 from mooring.model.traffic import Pattern, Traffic
 from mooring.simulate.workload import SERVER_ROLES, Job, Pool, RoleShape
 from mooring.spec.affinity import NodeAffinitySpec, wish_of
@@ -26,6 +27,7 @@ from mooring.spec.fields import (
     YesNo,
 )
 from mooring.spec.placement import TolerationSpec
+from mooring.spec.pools import KINDS, PoolEntry
 from mooring.spec.role import MOST_MEMBERS, ResourceSpec
 from mooring.spec.traffic import TrafficSpec
 
@@ -48,6 +50,8 @@ _Priority = Annotated[
     BeforeValidator(_number_of),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
 ]
+#: What a cap does not name is not limited, whatever other pools divide.
+_UNLIMITED = Resources(UNLIMITED, UNLIMITED, UNLIMITED)
 _Positive = Annotated[Duration, Field(gt=0)]
 
 
@@ -187,19 +191,12 @@ class WorkJob(SpecModel):
         )
 
 
-class WorkPool(SpecModel):
+class WorkPool(PoolEntry):
     """A pool of the simulated cluster."""
 
-    name: Label = Field(description="The pool's name.")
-    guaranteed: ResourceSpec = Field(ResourceSpec(), description="What it can always have.")
-    cap: ResourceSpec | None = Field(None, description="The most that it may hold. Not given: all.")
-    weight: Annotated[Number, Field(gt=0, le=1e6)] = Field(
-        1.0, description="Its part of what is left."
-    )
-
     def to_model(self) -> Pool:
-        cap = None if self.cap is None else self.cap.to_model()
-        return Pool(self.name, self.guaranteed.to_model(), cap, self.weight)
+        guaranteed, cap = self.amounts(KINDS, _UNLIMITED)
+        return Pool(self.name, guaranteed, cap, float(self.weight))
 
 
 class WorkloadFile(SpecModel):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from first_come import node
 
 from mooring.model.errors import BadInput
 from mooring.model.resources import Resources
 from mooring.model.traffic import Pattern, Traffic
 from mooring.simulate import trace
+from mooring.simulate.run import simulate
+from mooring.simulate.schedule import QueueScheduler
 from mooring.simulate.trace import load_workload, parse_csv, parse_workload
 
 HEAD = "apiVersion: mooring.dev/v1\nkind: Workload\n"
@@ -34,6 +37,23 @@ def test_work_and_duration_mean_the_same_gang() -> None:
     found = {job.name: job for job in parse_workload(text, "w").jobs}
     assert found["a"].duration_s == found["b"].duration_s == 600.0
     assert found["c"].duration_s == 300.0
+
+
+def test_a_kind_that_a_cap_does_not_name_is_not_limited() -> None:
+    """Pool b divides the CPUs; pool a, whose cap names devices only, may use them all the same."""
+    text = HEAD + (
+        "pools: [{name: a, cap: {gpu: 1}}, {name: b, guaranteed: {cpu: 2}}]\n"
+        "jobs:\n"
+        "- {name: wide, duration: 1m, pool: a, roles: {w: {resources: {cpu: 2}}}}\n"
+        "- {name: deep, duration: 1m, pool: a, roles: {w: {resources: {gpu: 2}}}}\n"
+    )
+    workload = parse_workload(text, "w")
+    nodes = [node("n0", 4, gpus=2)]
+    found = simulate(workload, nodes, QueueScheduler(nodes, workload.all_pools()))
+    assert [record.ended_s for record in found.records] == [60.0, None]
+    assert found.figures.never_started["deep"] == (
+        "deep can never start: it asks for 2 gpu, and pool a may hold 1 at most."
+    )
 
 
 def test_wishes_and_traffic_reach_the_gang() -> None:
@@ -136,6 +156,13 @@ def test_a_csv_line_is_a_job() -> None:
             "pools[0].weight",
             "0.0",
             "more than 0",
+        ),
+        (
+            "pools: [{name: p, cap: {example.com/fpga: 2}}]\n"
+            "jobs: [{name: a, duration: 1s, roles: {w: {}}}]",
+            "pools[0].cap.'example.com/fpga'",
+            "example.com/fpga",
+            "cpu, memory or gpu",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from mooring.brain.queue.types import (
     NOTHING,
+    UNLIMITED,
     Amount,
     PoolSpec,
     QueuedGang,
@@ -34,7 +35,9 @@ class Ledger:
         self._cap = {pool.name: amount_of(pool.cap) for pool in pools if pool.cap is not None}
         amounts = [*self._own.values(), *self._cap.values()]
         #: The kinds of resources that are divided; the others are nobody's and everybody's.
-        self.divided = tuple(kind for kind in _KINDS if any(amount[kind] for amount in amounts))
+        self.divided = tuple(
+            kind for kind in _KINDS if any(0 < amount[kind] < UNLIMITED for amount in amounts)
+        )
         self._use: dict[str, Amount] = {}
         self._firm: dict[str, Amount] = {}
 
@@ -143,7 +146,8 @@ def check_pools(pools: Sequence[PoolSpec], capacity: Resources) -> tuple[Problem
         total = total + pool.guaranteed
         if pool.cap is not None and not pool.guaranteed.fits_in(pool.cap):
             accepted = f"at least the guarantee ({pool.guaranteed})"
-            found.append(Problem(f"pools.{pool.name}.cap", str(pool.cap), accepted))
+            limits = [0 if amount >= UNLIMITED else amount for amount in amount_of(pool.cap)]
+            found.append(Problem(f"pools.{pool.name}.cap", str(resources_of(limits)), accepted))
     if not total.fits_in(capacity):
         accepted = f"guarantees of {capacity} in all, which is what the cluster has"
         found.append(Problem("pools", f"guarantees of {total} in all", accepted))

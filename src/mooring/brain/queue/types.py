@@ -19,6 +19,9 @@ from mooring.model.resources import Resources
 
 DEFAULT_POOL = "default"
 
+#: So much of anything is no limit. Kubernetes counts to 2^63 - 1, and sums stay below it.
+UNLIMITED = 1 << 62
+
 #: Thousandths of a CPU, bytes, thousandths of a device: plain integers, because the queue adds up
 #: a lot of them.
 Amount = tuple[int, int, int]
@@ -227,8 +230,8 @@ class PoolSpec:
     """A pool's part of the cluster.
 
     `guaranteed` is its own; beyond that it borrows what others leave unused, up to `cap` in all
-    (None: no limit). `weight` divides what is borrowed. A kind of resource that no pool mentions,
-    in guarantee or cap, is not divided at all.
+    (None: no limit; `UNLIMITED` of a kind: none of that). `weight` divides what is borrowed. A kind
+    of resource that no pool mentions, in guarantee or cap, is not divided at all.
     """
 
     name: str
