@@ -36,12 +36,23 @@ class Moor:
         env: Mapping[str, str] = {},
     ) -> dict[str, Any]:
         """Run a job to its end and return its report; a run that fails ends the benchmark."""
-        with self.started(job, settings=settings, nodes=nodes, env=env) as run:
+        return self.finished(job, settings=settings, nodes=nodes, env=env).report()
+
+    def finished(
+        self,
+        job: Path,
+        *,
+        settings: Sequence[str] = (),
+        nodes: int = 0,
+        nic_mbps: int = 0,
+        env: Mapping[str, str] = {},
+    ) -> Started:
+        """A run that has ended well."""
+        with self.started(job, settings=settings, nodes=nodes, nic_mbps=nic_mbps, env=env) as run:
             output, _ = run.process.communicate()
             if run.process.returncode != 0:
                 raise SystemExit(f"moor run failed:\n{output}")
-            report: dict[str, Any] = json.loads((run.folder / "report.json").read_text())
-            return report
+            return run
 
     @contextmanager
     def started(
@@ -50,6 +61,7 @@ class Moor:
         *,
         settings: Sequence[str] = (),
         nodes: int = 0,
+        nic_mbps: int = 0,
         env: Mapping[str, str] = {},
     ) -> Iterator[Started]:
         """A run in the background; killed at the end if it is still there."""
@@ -59,6 +71,8 @@ class Moor:
             command += ["--set", setting]
         if nodes:
             command += ["--nodes", str(nodes)]
+        if nic_mbps:
+            command += ["--nic-mbps", str(nic_mbps)]
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -80,6 +94,13 @@ class Started:
 
     process: subprocess.Popen[str]
     folder: Path
+
+    def report(self) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads((self.folder / "report.json").read_text())
+        return report
+
+    def log(self, member: str) -> str:
+        return (self.folder / "logs" / f"{member}.log").read_text(encoding="utf-8")
 
     def events(self) -> list[dict[str, Any]]:
         return lines(self.folder / "events.jsonl")

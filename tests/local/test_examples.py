@@ -56,6 +56,12 @@ def test_tensorflow_parameter_servers_train_wide_and_deep(
         held = _cpus(member["cpus_held"])
         assert held
         assert _cpus(member["cpus_used"]) <= held
+    variables = json.loads(moor("variables", "last", "-o", "json").stdout)
+    assert variables["variables"][0]["name"] == "embedding"
+    assert set(variables["variables"][0]["servers"]) == {0, 1}
+    assert not variables["variables"][0]["pulled_whole"]
+    # What would be without cutting is worse by far than what is.
+    assert variables["placements"][0]["imbalance"] > 1.3 > variables["now"]
     flows = {(flow["opened_by"], flow["peer"]) for flow in report["flows"]}
     assert {("worker-0", "ps-1"), ("worker-1", "ps-0")} <= flows
     if nodes:

@@ -147,3 +147,34 @@ def test_a_keras_embedding_pulls_the_whole_table(
     [pulled] = check_lookups(by_layer)
     assert (pulled.whole, pulled.table_bytes) == (True, 3_200_000)
     assert "pulls the whole table (3,200,000 bytes)" in capsys.readouterr().err
+
+
+def test_a_timeline_and_a_checkpoint_say_what_servers_hold(tf: Any, tmp_path: Path) -> None:
+    from support.moor import Moor
+
+    moor = Moor(tmp_path / "home")
+    path = tmp_path / "timeline.json"
+    script = Path(__file__).parent / "timeline_of_servers.py"
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    subprocess.run([sys.executable, str(script), str(path)], env=env, check=True, timeout=240)
+    answer = moor("variables", path, "-o", "json")
+    assert answer.returncode == 0, answer.stderr
+    found = {each["name"]: each for each in json.loads(answer.stdout)["variables"]}
+    # Three rows of 16 floats are sent, and three ids of 4 bytes got; the kernel whole.
+    assert found["table"]["step_bytes"] == 3 * 64 + 3 * 4
+    assert found["table"]["shape"] == [20_000, 16]
+    assert found["kernel"]["step_bytes"] == 16 * 4 * 4
+
+    model = tf.Module()
+    model.table = tf.Variable(tf.zeros((100_000, 16)))
+    model.bias = tf.Variable(tf.zeros((16,)))
+    tf.saved_model.save(model, str(tmp_path / "saved"))
+    prefix = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint" / "model"))
+    for source in (tmp_path / "saved", Path(prefix), tmp_path / "checkpoint"):
+        answer = moor("variables", source, "--servers", "4", "-o", "json")
+        assert answer.returncode == 0, answer.stderr
+        document = json.loads(answer.stdout)
+        assert [each["shape"] for each in document["variables"]] == [[100_000, 16], [16]]
+        # 6.4 MB on one of four servers, or a quarter on each.
+        imbalances = [round(each["imbalance"], 2) for each in document["placements"]]
+        assert imbalances == [4.0, 4.0, 1.0]

@@ -24,6 +24,7 @@ _COMMANDS = {
     "report": ("mooring.cli.runs:report", "Show the figures of a run."),
     "doctor": ("mooring.cli.doctor:doctor", "Say why a run is slow, and what to do about it."),
     "compare": ("mooring.cli.compare:compare", "Say what differs between two runs or two logs."),
+    "variables": ("mooring.cli.variables:variables", "Show what parameter servers hold and move."),
     "stop": ("mooring.cli.runs:stop", "Stop a run."),
     "clean": ("mooring.cli.runs:clean", "Remove what killed runs left behind."),
     "install": ("mooring.cli.install:install", "Print the manifests that set up a cluster."),

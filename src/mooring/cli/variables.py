@@ -1,0 +1,57 @@
+"""moor variables: where a model's variables are, what they move, and where they would be better."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mooring.cli import options
+
+if TYPE_CHECKING:
+    from mooring.variables import Facts
+
+
+@click.command()
+@click.argument("source", metavar="RUN|PATH", shell_complete=options.complete_run)
+@click.option(
+    "--servers",
+    type=click.IntRange(1, 10_000),
+    default=2,
+    show_default=True,
+    help="For a checkpoint or SavedModel: how many servers there would be.",
+)
+@options.output("table", "json")
+def variables(source: str, servers: int, output: str) -> None:
+    """Show which variable lives on which parameter server, and what it moves in a step.
+
+    RUN is a run whose chief calls mooring.tensorflow.strategy(); PATH a checkpoint, a SavedModel or
+    a timeline.json of TensorFlow. The same variables are shown under round-robin, balanced and
+    partitioned placement.
+    """
+    from mooring.variables import compare
+
+    found = compare(_read(source, servers))
+    if output == "json":
+        click.echo(json.dumps(asdict(found), indent=1))
+        return
+    from mooring.cli.console import console
+    from mooring.variables.text import render
+
+    console().print(render(found))
+
+
+def _read(source: str, servers: int) -> Facts:
+    from mooring.record import find_run
+    from mooring.variables import from_files, from_run, from_timeline
+
+    path = Path(source)
+    prefix = from_files.prefix_of(path)
+    if prefix is not None:
+        return from_files.read_checkpoint(prefix, servers)
+    if path.suffix == ".json" and path.is_file():
+        return from_timeline.read_timeline(path)
+    return from_run.read_run(find_run(source))

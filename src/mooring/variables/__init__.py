@@ -1,0 +1,9 @@
+"""Which variable lives on which parameter server, what it moves, and where it would be better.
+
+`facts` are read from a run or a file; `compare` turns them into figures; `text` prints these.
+"""
+
+from mooring.variables.compare import Comparison, compare
+from mooring.variables.facts import Facts, PartFacts
+
+__all__ = ["Comparison", "Facts", "PartFacts", "compare"]

@@ -1,0 +1,81 @@
+"""Variables of a run: what the SDK told its launchers, and what the servers moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mooring.model.errors import BadInput
+from mooring.record import RunRecord
+from mooring.record.journal import JsonValue, Line, read_lines
+from mooring.report.view import RunView
+from mooring.variables.facts import Facts, PartFacts
+
+
+def read_run(run: RunRecord) -> Facts:
+    """Raises BadInput for a run without parameter servers, or whose program tells no variables."""
+    view = RunView(run)
+    view.update()
+    servers = sorted(
+        (member for member in view.members.values() if member.role in view.server_roles),
+        key=lambda member: int(member.name.rsplit("-", 1)[1]),
+    )
+    lines = [line for name in view.members for line in read_lines(run.sample_file(name))]
+    parts = parts_of(lines)
+    if not servers or not parts:
+        found = "no parameter servers" if not servers else "nothing about its variables"
+        accepted = "a run with parameter servers whose chief calls mooring.tensorflow.strategy()"
+        raise BadInput.at("moor variables", f"RUN {run.info.id}", found, accepted)
+    steps = max((member.done_steps for member in view.members.values()), default=0)
+    moved = [
+        member.totals.get("rx_bytes", 0.0) + member.totals.get("tx_bytes", 0.0)
+        for member in servers
+    ]
+    measured = steps > 0 and sum(moved) > 0
+    return Facts(
+        source=run.info.id,
+        servers=len(servers),
+        parts=tuple(parts),
+        server_bytes=tuple(each / steps for each in moved) if measured else None,
+        steps=steps or None,
+    )
+
+
+def parts_of(lines: list[Line]) -> list[PartFacts]:
+    """The parts as the lines of kind `variables` tell them; of several starts the last counts."""
+    told = [line for line in lines if line.get("kind") == "variables"]
+    last = max((_start(line) for line in told), default=(0, 0))
+    found: dict[tuple[str, int], PartFacts] = {}
+    lookups: dict[str, bool] = {}
+    for line in told:
+        listed = line.get("variables")
+        for one in listed if isinstance(listed, list) and _start(line) == last else ():
+            if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
+                continue
+            if isinstance(whole := one.get("whole"), bool):
+                lookups[name] = whole
+            part = _part(name, one)
+            if part is not None:
+                found[name, part.part] = part
+    return [
+        replace(part, looked_up=True, whole=lookups[part.variable])
+        if part.variable in lookups
+        else part
+        for part in found.values()
+    ]
+
+
+def _start(line: Line) -> tuple[int, int]:
+    epoch, attempt = line.get("epoch"), line.get("attempt")
+    return (
+        epoch if isinstance(epoch, int) else 0,
+        attempt if isinstance(attempt, int) else 0,
+    )
+
+
+def _part(name: str, one: Mapping[str, JsonValue]) -> PartFacts | None:
+    shape, size, server, part = (one.get(key) for key in ("shape", "bytes", "server", "part"))
+    if not isinstance(shape, list) or not isinstance(size, int) or not isinstance(server, int):
+        return None
+    dimensions = tuple(each for each in shape if isinstance(each, int))
+    return PartFacts(name, dimensions, size, server, part if isinstance(part, int) else 0)

@@ -1,0 +1,58 @@
+"""What launchers and timelines say of variables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mooring.model.errors import BadInput
+from mooring.record.journal import Line
+from mooring.variables.from_run import parts_of
+from mooring.variables.from_timeline import read_timeline
+
+
+def told(epoch: int, *variables: dict[str, object]) -> Line:
+    document = {"kind": "variables", "epoch": epoch, "attempt": 0, "variables": list(variables)}
+    line: Line = json.loads(json.dumps(document))
+    return line
+
+
+def test_the_last_start_counts_and_lookups_are_joined() -> None:
+    old = {"name": "gone", "shape": [3], "bytes": 12, "server": 0, "part": 0}
+    first = {"name": "table", "shape": [5, 2], "bytes": 40, "server": 0, "part": 0}
+    second = {"name": "table", "shape": [4, 2], "bytes": 32, "server": 1, "part": 1}
+    lines = [
+        told(0, old),
+        told(1, first),
+        told(1, second),
+        told(1, {"name": "table", "whole": True}),
+        {"kind": "step", "step": 1},
+    ]
+    parts = parts_of(lines)
+    assert [(part.variable, part.rows, part.server, part.part) for part in parts] == [
+        ("table", 5, 0, 0),
+        ("table", 4, 1, 1),
+    ]
+    assert all(part.whole and part.looked_up for part in parts)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"kind": "variables", "variables": "none"},
+        {"kind": "variables", "variables": [7, {"name": 3}, {"name": "a", "shape": "x"}]},
+        {"kind": "variables"},
+    ],
+)
+def test_nonsense_is_passed_over(line: Line) -> None:
+    assert parts_of([line]) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"traceEvents": []}', '{"traceEvents": [1]}'])
+def test_what_is_no_timeline_of_servers_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "timeline.json"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=r"timeline"):
+        read_timeline(path)
