@@ -110,6 +110,25 @@ def test_pytorch_ddp_two_members_with_two_processes(tmp_path: Path, nodes: tuple
     assert logs.count("parameters equal True") == 4
 
 
+def test_deepfm_shares_one_table_between_ranks(tmp_path: Path, nodes: tuple[str, ...]) -> None:
+    command = "command=[python, train.py, --steps, '60', --rows, '20000']"
+    moor, logs = run(tmp_path, "deepfm", nodes, "--set", command)
+    report = moor.report()
+    assert report["last_loss"] < 0.95 * report["first_loss"]
+    found = re.findall(r"rank (\d) of 2: held out loss (\S+) accuracy (\S+), (\d+) rows", logs)
+    assert sorted((rank, rows) for rank, _, _, rows in found) == [("0", "10000"), ("1", "10000")]
+    assert len({(loss, right) for _, loss, right, _ in found}) == 1
+
+
+def test_resnet_sums_gradients(tmp_path: Path, nodes: tuple[str, ...]) -> None:
+    command = "command=[python, train.py, --steps, '30']"
+    moor, logs = run(tmp_path, "resnet", nodes, "--set", command)
+    report = moor.report()
+    assert report["last_loss"] < 0.8 * report["first_loss"]
+    assert len(set(re.findall(r"checksum (\S+)", logs))) == 1
+    assert logs.count("checksum") == 2
+
+
 def test_mpi_sums_over_ranks_without_ssh(tmp_path: Path, nodes: tuple[str, ...]) -> None:
     moor, logs = run(tmp_path, "mpi-allreduce", nodes)
     found = re.findall(r"rank (\d) of 4 in (worker-\d): sum (\d+)", logs)
