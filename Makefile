@@ -82,7 +82,7 @@ lint: $(VENV)/.lint
 	python docs/generate.py --check
 
 bench: $(VENV)/.test
-	for each in overhead pinning threads start brain quality simulator doctor; do \
+	for each in overhead pinning threads ps start brain quality simulator doctor; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 

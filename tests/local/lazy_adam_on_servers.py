@@ -57,7 +57,7 @@ def main(folder: str) -> None:
     with strategy.scope():
         table = tf.Variable(initial, shape=(ROWS, WIDTH), dtype=tf.float32, name="table")
         kernel = tf.Variable(tf.ones((WIDTH, 1)), name="kernel")
-        optimizer = mt.LazyAdam(0.01)
+        optimizer = mt.LazyAdam(0.01, count_by="row")
         optimizer.build([table, kernel])
     every_row = tf.range(ROWS)
 

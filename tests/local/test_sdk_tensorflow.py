@@ -80,7 +80,7 @@ def test_on_parameter_servers_it_is_adam_where_every_row_has_a_gradient(
 
     # The checkpoint of two parts fits a table in one.
     table = tf.Variable(tf.zeros((ROWS, WIDTH)))
-    optimizer = LazyAdam(0.01)
+    optimizer = LazyAdam(0.01, count_by="row")
     optimizer.build([table])
     status = tf.train.Checkpoint(table=table, optimizer=optimizer).restore(found["path"])
     status.assert_existing_objects_matched()
@@ -89,20 +89,44 @@ def test_on_parameter_servers_it_is_adam_where_every_row_has_a_gradient(
     assert int(optimizer.iterations) == 5
 
 
-def test_rows_without_gradient_stay_and_new_ones_move_by_the_rate(tf: Any) -> None:
+def test_counted_by_the_step_it_is_adam_too(tf: Any) -> None:
+    import numpy as np
+
+    from mooring.tensorflow import LazyAdam
+
+    one, two = tf.Variable(initial(tf)[:20]), tf.Variable(initial(tf)[:20])
+    lazy, dense = LazyAdam(0.01), tf.keras.optimizers.Adam(0.01)
+    for number in range(5):
+        values = tf.cos(one * (number + 1.0))
+        lazy.apply_gradients([(tf.IndexedSlices(values, tf.range(20), (20, WIDTH)), one)])
+        dense.apply_gradients([(values, two)])
+    np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("count_by", "late"),
+    [
+        # One update after 49 steps: m = 0.1 g, v = 0.001 g², corrected to g and g²: the rate.
+        ("row", 0.1),
+        # Corrected as all others at step 50: 0.1 / sqrt(0.001) = 3.162 times
+        # sqrt(1 - 0.999^50) / (1 - 0.9^50) = 0.2209 / 0.9948, so 0.7021 of the rate.
+        ("step", 0.07021),
+    ],
+)
+def test_rows_without_gradient_stay(tf: Any, count_by: str, late: float) -> None:
     from mooring.tensorflow import LazyAdam
 
     table = tf.Variable(tf.ones((4, 2)))
-    optimizer = LazyAdam(0.1)
+    optimizer = LazyAdam(0.1, count_by=count_by)
     for number in range(50):
         # Row 3 comes for the first time in the last step; row 1 twice in each.
         rows = [1, 1, 3] if number == 49 else [1, 1]
         values = tf.ones((len(rows), 2)) * 0.5
         optimizer.apply_gradients([(tf.IndexedSlices(values, tf.constant(rows), (4, 2)), table)])
     assert table.numpy()[[0, 2]].tolist() == [[1, 1], [1, 1]]
-    assert optimizer.slots[0].steps.numpy().tolist() == [0, 50, 0, 1]
-    # One update after 49 steps: m = 0.1 g, v = 0.001 g², corrected to g and g²: exactly the rate.
-    assert table.numpy()[3] == pytest.approx([0.9, 0.9], abs=1e-5)
+    if count_by == "row":
+        assert optimizer.slots[0].steps.numpy().tolist() == [0, 50, 0, 1]
+    assert table.numpy()[3] == pytest.approx([1 - late, 1 - late], abs=1e-5)
     # A constant gradient moves a row by the rate in every step: 1 - 50 x 0.1.
     assert table.numpy()[1] == pytest.approx([-4.0, -4.0], abs=1e-4)
 

@@ -4,10 +4,10 @@ A batch uses some thousand rows of a table that has millions. Adam as TensorFlow
 lets the moments of all rows decay and moves all rows in every step. Here a row that the batch did
 not use is neither read nor written; its moments wait.
 
-Bias is corrected by the number of updates that the row itself has had. A row that is seen for the
-first time after 10,000 steps has moments as biased as any after one step: corrected by the global
-step it would move by (1 - beta_1) / sqrt(1 - beta_2) = 3.2 times the learning rate. Where every row
-has a gradient in every step both counts are the same, and so this is exactly Adam.
+Bias is corrected as Adam does it, by the count of steps. A row that is first seen after 10,000
+steps then moves by (1 - beta_1) / sqrt(1 - beta_2) = 3.2 times the learning rate, as in Adam;
+`count_by="row"` counts each row's own updates instead, and it moves by the learning rate. Where
+every row has a gradient in every step both counts are the same, and so this is exactly Adam.
 
 Everything is computed on the server that holds the row; a worker sends the gradient, each row once.
 Several workers may update a row at the same time; as with every optimizer of parameter servers, one
@@ -17,7 +17,7 @@ of two updates of a moment can then be lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -38,6 +38,7 @@ class LazyAdam(tf.Module):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
+        count_by: Literal["step", "row"] = "step",
         name: str = "LazyAdam",
     ) -> None:
         """learning_rate: a number, or a function of the step such as a schedule of Keras."""
@@ -46,6 +47,9 @@ class LazyAdam(tf.Module):
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
+        if count_by not in ("step", "row"):
+            raise ValueError(f"count_by: found {count_by!r}, accepted: 'step' or 'row'")
+        self._by_row = count_by == "row"
         self.iterations = tf.Variable(0, dtype=tf.int64, trainable=False, name="iterations")
         self.slots: list[_Slots] = []
         self._by_part: dict[Any, _PartSlots] = {}
@@ -53,7 +57,7 @@ class LazyAdam(tf.Module):
     def build(self, variables: Iterable[Any]) -> None:
         """Make the moments, each on the server of its part. Call it once, with all variables."""
         for variable in variables:
-            slots = _Slots(variable)
+            slots = _Slots(variable, self._by_row)
             self.slots.append(slots)
             for part, own in zip(parts(variable), slots.of_parts(), strict=True):
                 self._by_part[part.ref()] = own
@@ -77,33 +81,38 @@ class LazyAdam(tf.Module):
         rate: Any = self.learning_rate
         if callable(rate):
             rate = tf.cast(rate(self.iterations), tf.float32)
+        step = None if self._by_row else tf.cast(self.iterations, tf.float32) + 1.0
         for gradient, part in given:
             slots = self._by_part[part.ref()]
             sparse = isinstance(gradient, tf.IndexedSlices)
             slots.once(sparse, part.name)
-            (self._rows if sparse else self._whole)(part, slots, gradient, rate)
+            (self._rows if sparse else self._whole)(part, slots, gradient, rate, step)
         self.iterations.assign_add(1)
 
-    def _rows(self, part: Any, slots: _PartSlots, gradient: tf.IndexedSlices, rate: Any) -> None:
+    def _rows(self, part: Any, slots: _PartSlots, gradient: Any, rate: Any, step: Any) -> None:
         # On the worker: a row that occurs often travels once.
         rows, place = tf.unique(gradient.indices)
         values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
         with tf.device(part.device):
-            count = slots.steps.sparse_read(rows) + 1.0
+            count = slots.steps.sparse_read(rows) + 1.0 if step is None else step
             moment_1 = self.beta_1 * slots.m.sparse_read(rows) + (1 - self.beta_1) * values
             moment_2 = self.beta_2 * slots.v.sparse_read(rows) + (1 - self.beta_2) * values**2
             scale = rate * tf.sqrt(1 - self.beta_2**count) / (1 - self.beta_1**count)
-            scale = tf.reshape(scale, [-1] + [1] * (len(values.shape) - 1))
+            if step is None:
+                scale = tf.reshape(scale, [-1] + [1] * (len(values.shape) - 1))
             change = scale * moment_1 / (tf.sqrt(moment_2) + self.epsilon)
-            for variable, value in ((slots.m, moment_1), (slots.v, moment_2), (slots.steps, count)):
+            kept = [(slots.m, moment_1), (slots.v, moment_2)]
+            if step is None:
+                kept.append((slots.steps, count))
+            for variable, value in kept:
                 tf.raw_ops.ResourceScatterUpdate(
                     resource=variable.handle, indices=rows, updates=value
                 )
             tf.raw_ops.ResourceScatterSub(resource=part.handle, indices=rows, updates=change)
 
-    def _whole(self, part: Any, slots: _PartSlots, gradient: Any, rate: Any) -> None:
+    def _whole(self, part: Any, slots: _PartSlots, gradient: Any, rate: Any, step: Any) -> None:
         with tf.device(part.device):
-            count = tf.reshape(slots.steps, [-1])[0] + 1.0
+            count = tf.reshape(slots.steps, [-1])[0] + 1.0 if step is None else step
             tf.raw_ops.ResourceApplyAdam(
                 var=part.handle,
                 m=slots.m.handle,
@@ -116,12 +125,13 @@ class LazyAdam(tf.Module):
                 epsilon=self.epsilon,
                 grad=tf.convert_to_tensor(gradient),
             )
-            slots.steps.assign_add(tf.ones_like(slots.steps))
+            if step is None:
+                slots.steps.assign_add(tf.ones_like(slots.steps))
 
 
 class _PartSlots:
-    """Moments and counts of one part: steps has one count a row (up to 2**24, where it stays:
-    by then nothing is left to correct)."""
+    """Moments of one part; steps: one count a row (up to 2**24, where it stays: by then nothing is
+    left to correct), or None where the optimizer's own count is used."""
 
     def __init__(self, m: Any, v: Any, steps: Any) -> None:
         self.m = m
@@ -138,7 +148,7 @@ class _PartSlots:
 class _Slots(tf.Module):
     """What one variable needs, divided as the variable is, so that checkpoints fit any division."""
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: Any, by_row: bool) -> None:
         super().__init__(name="slots")
         flat = parts(variable)
         name = flat[0].name.split(":")[0].removesuffix("/part_0")
@@ -151,13 +161,15 @@ class _Slots(tf.Module):
 
         self.m = together([_beside(part, part.shape, f"{name}/m") for part in flat], "m")
         self.v = together([_beside(part, part.shape, f"{name}/v") for part in flat], "v")
-        self.steps = together(
-            [_beside(part, part.shape[:1], f"{name}/steps") for part in flat], "n"
-        )
+        self.steps = None
+        if by_row:
+            counts = [_beside(part, part.shape[:1], f"{name}/steps") for part in flat]
+            self.steps = together(counts, "steps")
 
     def of_parts(self) -> list[_PartSlots]:
-        made = (parts(self.m), parts(self.v), parts(self.steps))
-        return [_PartSlots(m, v, steps) for m, v, steps in zip(*made, strict=True)]
+        moments = list(zip(parts(self.m), parts(self.v), strict=True))
+        counts = [None] * len(moments) if self.steps is None else parts(self.steps)
+        return [_PartSlots(m, v, steps) for (m, v), steps in zip(moments, counts, strict=True)]
 
 
 def _beside(part: Any, shape: Any, name: str) -> Any:
