@@ -361,6 +361,25 @@ def test_a_run_that_is_probed_fixed_and_measured(moor: Moor, tmp_path: Path) -> 
     assert (probe["phase"], probe["reason"]) == ("Stopped", "the probe has seen enough")
 
 
+def test_a_remedy_that_has_no_place_is_left_out(moor: Moor, tmp_path: Path) -> None:
+    """Twice as many processes as CPUs of its own, which are all that there are."""
+    cpus = len(os.sched_getaffinity(0))
+    spin = "if os.fork() == 0:\n    while time.monotonic() < end: pass\n    os._exit(0)"
+    command = steps(BUSY, "\n".join([spin] * (2 * cpus - 1)))
+    command[-1] = command[-1].replace("+ 4.5", "+ 7")
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=command,
+        pinning="exclusive",
+        roles={"worker": {"resources": {"cpu": cpus}}},
+    )
+    answer = moor("run", job, "--fix", "--probe", "3")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "it runs as it was" in answer.stdout
+    assert moor.report()["before"] is None
+
+
 def test_a_job_that_ends_within_its_probe_is_left_alone(moor: Moor, tmp_path: Path) -> None:
     job = write_job(
         tmp_path, framework="indexed", command=[*PYTHON, "-c", "print(1)"], roles={"worker": {}}
@@ -416,3 +435,19 @@ def test_a_container_that_lost_its_gpus(moor: Moor, nvml: Path) -> None:
     env = {"LD_LIBRARY_PATH": str(nvml), "STUB_NVML_INIT": "999"}
     document = json.loads(moor("doctor", "--node", "--json", env=env).stdout)
     assert "node-gpu-lost" in [finding["id"] for finding in document["findings"]]
+
+
+def test_a_run_is_followed_until_it_ends(moor: Moor, tmp_path: Path) -> None:
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=steps("time.sleep(0.1)"),
+        threads=80,
+        roles={"worker": {}},
+    )
+    with moor.started("run", job) as process:
+        until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
+        answer = moor("doctor", "last", "--live")
+        assert process.wait(60) == 0
+    assert answer.returncode == 0, answer.stderr
+    assert "cpu-threads" in answer.stdout

@@ -128,6 +128,7 @@ def _with_probe(
     directory: Path | None,
     probe_s: float,
 ) -> int:
+    from mooring.app import Refused
     from mooring.doctor.probing import PROBED, Enough, after_probe, keep
     from mooring.report.finish import write_report
 
@@ -141,9 +142,14 @@ def _with_probe(
     write_report(result.run)
     probed = after_probe(result.run)
     _tell(console, probed.diagnosis, probed.patch)
-    result = _carry_out(
-        console, probed.job, job_file, where, directory, lambda run: keep(probed, run)
-    )
+    try:
+        result = _carry_out(
+            console, probed.job, job_file, where, directory, lambda run: keep(probed, run)
+        )
+    except Refused as refused:
+        # More CPUs, memory or members were wanted than there are: as it was, it had a place.
+        console.print(f"the changed job has no place ({refused}): it runs as it was", markup=False)
+        result = _carry_out(console, job, job_file, where, directory)
     return _report(console, result)
 
 
