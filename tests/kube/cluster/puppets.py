@@ -98,6 +98,8 @@ class Puppets:
                 address = next(self._addresses)
                 state = {"running": {"startedAt": _now()}}
                 body = _status(pod, "Running", state)
+                # Events of one pod are seen side by side: none may undo what has come of it since.
+                body["metadata"] = {"resourceVersion": about["resourceVersion"]}
                 body["status"]["podIP"] = f"192.0.{2 + address // 250}.{address % 250 + 1}"
                 self._client.patch(f"{_path(*where)}/status", body)
         except ApiError as error:

@@ -29,7 +29,7 @@ SEED = int(os.environ.get("MOORING_KILL_SEED", "20240229"))
 #: Of each scenario, without MOORING_ALL_KILLS.
 SELECTED = 4
 #: How many runs go on side by side.
-LANES = int(os.environ.get("MOORING_KILL_LANES", "2"))
+LANES = int(os.environ.get("MOORING_KILL_LANES", "4"))
 #: Longer than the operator keeps counts back (operator/statuses.py).
 QUIET_S = 1.5
 
