@@ -1,0 +1,24 @@
+"""The conditions of a job follow from its record, not from which of its statuses were written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.lifecycle import JobState
+from mooring.model.status import Phase
+from mooring.operator.record import Record, Stage
+from mooring.operator.status import Figures, encode
+
+FIGURES = Figures(0, 2, "default", 1)
+
+
+def conditions(record: Record, before: dict[str, Any]) -> list[tuple[str, str]]:
+    found: Any = encode(record, FIGURES, before, 20.0)["conditions"]
+    return [(one["type"], one["status"]) for one in found]
+
+
+def test_a_job_that_is_admitted_before_its_waiting_was_written_was_queued_too() -> None:
+    waiting = encode(Record(stage=Stage.QUEUED), FIGURES, {}, 10.0)
+    admitted = Record(stage=Stage.ADMITTED, state=JobState(phase=Phase.STARTING, members={}))
+    assert conditions(admitted, dict(waiting)) == conditions(admitted, {})
+    assert conditions(admitted, {})[0] == ("Queued", "False")
