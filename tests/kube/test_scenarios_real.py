@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from kube.cluster.images import PYTHON
 from kube.cluster.real_node import RealNode
 from kube.operator import Jobs, OperatorProcess, training_job
 from kube.test_real_node import cpus
+from support.hostile import hostile
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -107,3 +109,32 @@ def test_a_pinned_member_has_its_cpu_alone_and_a_shared_one_has_not(
         lambda: not alone & cpus(real_node.cpuset(namespace, "shared-worker-0", "member")),
         "the shared member has left the pinned one's CPU",
     )
+
+
+ECHO = """
+import json, os, sys
+print(json.dumps(sys.argv[1:]))
+print(json.dumps([os.environ[f"T{index}"] for index in range(len(sys.argv) - 1)]))
+"""
+
+
+def test_hostile_texts_reach_a_program_in_a_pod_as_they_are(
+    control_plane: ControlPlane,
+    real_node: RealNode,
+    operator: OperatorProcess,
+    namespace: str,
+    jobs: Jobs,
+    tmp_path: Path,
+) -> None:
+    texts = hostile(tmp_path / "executed")
+    job = training_job("echo", {"worker": 1}, cpu="100m", memory="128Mi")
+    job["spec"] |= {"placement": {"nodeSelector": HERE}, "gracePeriod": 0}
+    job["spec"]["env"] = {f"T{index}": text for index, text in enumerate(texts)}
+    job["spec"]["roles"]["worker"]["command"] = [sys.executable, "-c", ECHO, *texts]
+    jobs.create(job)
+    jobs.wait_phase("echo", "Succeeded", "Failed", deadline_s=120)
+    log = control_plane.admin.text(f"/api/v1/namespaces/{namespace}/pods/echo-worker-0/log")
+    arguments, variables = (json.loads(line) for line in log.splitlines() if line.startswith("["))
+    assert arguments == texts
+    assert variables == texts
+    assert operator.defects == []
