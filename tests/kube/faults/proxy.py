@@ -221,9 +221,14 @@ def proxy(plane: ControlPlane) -> Iterator[Proxy]:
     made = Proxy(plane, kubeconfig, port)
     loop = asyncio.new_event_loop()
     up, stop = threading.Event(), asyncio.Event()
-    thread = threading.Thread(
-        target=lambda: loop.run_until_complete(_serve(made, up, stop)), name=f"proxy-{port}"
-    )
+
+    def run() -> None:
+        # Ends what is still under way. Otherwise it would complain when it is collected, and
+        # CPython 3.11 fails when a traceback is formatted while source is being parsed.
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_serve(made, up, stop))
+
+    thread = threading.Thread(target=run, name=f"proxy-{port}")
     thread.start()
     up.wait()
     try:
@@ -231,7 +236,6 @@ def proxy(plane: ControlPlane) -> Iterator[Proxy]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
-        loop.close()
 
 
 async def _serve(made: Proxy, up: threading.Event, stop: asyncio.Event) -> None:
