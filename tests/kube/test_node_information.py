@@ -11,7 +11,8 @@ from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.fake_nodes import MARK, NodeShape, fake_nodes
 from kube.cluster.puppets import puppets
-from kube.operator import Flags, Jobs, training_job
+from kube.objects import pods_path
+from kube.operator import Flags, Jobs, jobs_path, training_job
 from kube.operator import operator as run_operator
 from support.waiting import until
 
@@ -214,3 +215,35 @@ def test_a_gang_goes_where_its_volume_is(
         finally:
             admin.delete(f"{STORAGE}/csinodes/{full}", missing_ok=True)
         assert operator.defects == []
+
+
+def test_a_gang_waits_for_a_silent_node_until_it_is_declared_out_of_service(
+    control_plane: ControlPlane, namespace: str, jobs: Jobs
+) -> None:
+    """Nobody plays the kubelet here: a pod that was told to go stays."""
+    admin = control_plane.admin
+    job = training_job("held", {"worker": 1}, gracePeriod="1s")
+    with (
+        fake_nodes(admin, 1, NodeShape(cpus=2, labels={"for": "silence"}), "silent") as [node],
+        run_operator(control_plane, namespace) as process,
+    ):
+        job["spec"]["placement"] = {"nodeSelector": {"for": "silence"}}
+        jobs.create(job)
+        path = f"{pods_path(namespace)}/held-worker-0"
+        until(lambda: jobs.pods("held"), "it has a pod", 60)
+        until(lambda: admin.get(path)["spec"].get("nodeName"), "it is bound", 60)
+        condition = {"type": "Ready", "status": "Unknown", "reason": "Test"}
+        body = {"status": {"conditions": [condition]}}
+        admin.patch(f"/api/v1/nodes/{node}/status", body)
+        merge = "application/merge-patch+json"
+        held = {"spec": {"kubernetes": {"suspend": True}}}
+        admin.patch(jobs_path(namespace, "held"), held, content_type=merge)
+        said = f"it waits for held-worker-0 on {node}, which is not ready"
+        until(lambda: said in jobs.status("held").get("message", ""), "it says for whom", 60)
+        assert "deletionTimestamp" in admin.get(path)["metadata"]
+        taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+        admin.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": [taint]}}, content_type=merge)
+        jobs.wait_phase("held", "Suspended", deadline_s=120)
+        assert jobs.pods("held") == []
+        assert process.defects == []
+        jobs.delete("held")

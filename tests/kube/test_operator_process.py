@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,31 @@ def test_an_operator_looks_after_the_namespaces_that_it_is_told(
         apply_roles(control_plane, operator_roles(Settings()))
         for place in (second, third):
             control_plane.delete_namespace(place)
+
+
+def test_jobs_that_were_backed_up_start_as_new_ones(
+    control_plane: ControlPlane,
+    operator: OperatorProcess,
+    namespace: str,
+    jobs: Jobs,
+    strings: Puppets,
+) -> None:
+    """As docs/operations.md says it, with the fields that its command takes out."""
+    jobs.create(training_job("kept"))
+    jobs.wait_phase("kept", "Running")
+    before = [pod["metadata"]["uid"] for pod in jobs.pods("kept")]
+    saved = jobs.get("kept")
+    del saved["status"]
+    for added in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+        saved["metadata"].pop(added, None)
+    jobs.delete("kept")
+    until(lambda: not jobs.pods("kept"), "nothing is left of it", 60)
+    applied = control_plane.kubectl("apply", "-f", "-", stdin=json.dumps(saved))
+    assert applied.returncode == 0, applied.stderr
+    jobs.wait_phase("kept", "Running")
+    after = [pod["metadata"]["uid"] for pod in jobs.pods("kept")]
+    assert len(after) == 2 and not set(after) & set(before)
+    assert operator.defects == []
 
 
 def apply_roles(plane: ControlPlane, roles: list[Json]) -> None:

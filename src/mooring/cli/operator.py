@@ -65,6 +65,14 @@ from mooring.cli.kube_options import access_of, kube_context
     show_default=True,
     help="Ask kubelets for their CPU and topology manager settings (needs `nodes/proxy`).",
 )
+@click.option(
+    "--lost-node-after",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Seconds that a node may be not ready until pods on it that were told to go are removed "
+    "without its word: a member may then run twice. 0: never.",
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=9090, show_default=True)
 @click.option(
     "--webhook-port",
@@ -89,6 +97,7 @@ def operator(
     resync: float,
     figures_every: float,
     kubelet_config: bool,
+    lost_node_after: float,
     metrics_port: int,
     webhook_port: int,
     log_format: str,
@@ -121,6 +130,7 @@ def operator(
         resync_s=resync,
         figures_s=figures_every,
         ask_kubelets=kubelet_config,
+        lost_node_after_s=lost_node_after,
     )
     webhook = Webhook(webhook_port, home) if webhook_port else None
     asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))

@@ -195,6 +195,11 @@ class Caches:
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
         if before != after:
             self._room()
+        view = after or before
+        if view is not None and _stands(before) != _stands(after):
+            for key, pods in self._pods_of.items():
+                if any(pod.deleting and pod.node == view.name for pod in pods.values()):
+                    self._concerned(key)
 
     def _topology_changed(self, before: TopologyView | None, after: TopologyView | None) -> None:
         # Exporters write once a minute for each node: only what may help somebody counts.
@@ -225,6 +230,11 @@ class _Machine:
     ) -> bool:
         same = self.view is view and self.topology is topology and self.policy is policy
         return same and self.limits is limits
+
+
+def _stands(view: NodeView | None) -> object:
+    """What decides whether pods that were told to go are waited for."""
+    return None if view is None else (view.ready, view.node.taints)
 
 
 def _holds(view: JobView) -> bool:

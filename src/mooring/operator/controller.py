@@ -11,8 +11,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
@@ -32,6 +33,7 @@ from mooring.operator.pulse import Asked, Pulse
 from mooring.operator.record import Record, Stage
 from mooring.operator.rounds import Rounds
 from mooring.operator.statuses import Statuses
+from mooring.operator.stuck import Stuck, stuck
 from mooring.operator.work import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,8 @@ class Settings:
     resync_s: float = 600.0
     figures_s: float = 0.0
     """How often running jobs are asked for their steps; 0: never."""
+    lost_node_after_s: float = 0.0
+    """How long a node may be silent before its pods are given up; 0: for ever."""
     ask_kubelets: bool = False
     """Whether kubelets are asked for their settings."""
 
@@ -166,6 +170,7 @@ class Controller:
         step = look(record, wishes, Seen(view.uid, view.created_at_s, pods), now_s)
         if step.outdated:
             raise Conflict(409, "Outdated", "its pods know of a later start", "look")
+        step = self._given_up(step, pods, now_s)
         if view.status or step.record.stage is not Stage.QUEUED or not meaning.by_mooring:
             # What is said first of a job that waits is what the queue says.
             view = await self._statuses.save(view, meaning, step.record, pods, now_s)
@@ -180,6 +185,22 @@ class Controller:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
+
+    def _given_up(self, step: Step, pods: Mapping[MemberId, PodView], now_s: float) -> Step:
+        """With the pods that no kubelet will end, and a word on those that are waited for."""
+        if not any(pod.deleting for pod in pods.values()):
+            return replace(step, record=_told(step.record, Stuck()))
+        found = stuck(pods.values(), self._node, now_s, self._settings.lost_node_after_s)
+        wake_at_s = min(filter(None, (step.wake_at_s, found.wake_at_s)), default=None)
+        return replace(
+            step,
+            record=_told(step.record, found),
+            remove=(*step.remove, *found.remove),
+            wake_at_s=wake_at_s,
+        )
+
+    def _node(self, name: str) -> NodeView | None:
+        return self._caches.nodes.get("", name)
 
     async def _reject(self, view: JobView, error: BadInput) -> None:
         """A job that no check should have let through; it may have run before it was edited."""
@@ -265,3 +286,8 @@ class Controller:
         back = take_back(record, message, self._now())
         await self._statuses.save(view, meaning, back, self._caches.pods_of(view), self._now())
         self._work.add(view.key)
+
+
+def _told(record: Record, found: Stuck) -> Record:
+    told = found.told(record.message)
+    return record if told == record.message else replace(record, message=told)

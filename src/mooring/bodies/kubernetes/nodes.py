@@ -21,6 +21,7 @@ from typing import TypeVar
 from mooring.bodies.kubernetes.amounts import amounts
 from mooring.bodies.kubernetes.topology import TopologyView, Zone, over_zones
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
+from mooring.kubeapi.times import parse_time
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node, Taint, TopologyManager
 from mooring.model.resources import Counts, counts
 
@@ -48,6 +49,8 @@ class NodeView:
     zones: tuple[Zone, ...] = ()
     avoids: tuple[str, ...] = ()
     """The uids of jobs whose members it had rather not take."""
+    since_s: float = 0.0
+    """When it became ready, or stopped being so."""
 
     @property
     def name(self) -> str:
@@ -93,7 +96,8 @@ def parse_node(obj: Object) -> NodeView:
     )
     pods = text(allocatable, "pods")
     most = int(pods) if pods.isdigit() else 110
-    return NodeView(node, _ready(obj), most, avoids=_avoids(obj))
+    ready, since_s = _ready(obj)
+    return NodeView(node, ready, most, avoids=_avoids(obj), since_s=since_s)
 
 
 def _avoids(obj: Object) -> tuple[str, ...]:
@@ -129,11 +133,12 @@ def _images(obj: Object) -> Counts:
     return shared
 
 
-def _ready(obj: Object) -> bool:
-    return any(
-        text(one, "type") == "Ready" and text(one, "status") == "True"
-        for one in items(obj, "status", "conditions")
-    )
+def _ready(obj: Object) -> tuple[bool, float]:
+    """Whether it is, and since when."""
+    for one in items(obj, "status", "conditions"):
+        if text(one, "type") == "Ready":
+            return text(one, "status") == "True", parse_time(text(one, "lastTransitionTime"))
+    return False, 0.0
 
 
 def gpu_memory_bytes(labels: Mapping[str, str]) -> int:

@@ -87,6 +87,8 @@ class PodView:
     """CPUs that a static CPU manager gives to it alone."""
     labels: Labels = ()
     volumes: tuple[Volume, ...] = ()
+    delete_by_s: float = 0.0
+    """Of a pod that was told to go: when it should have ended."""
 
     @property
     def over(self) -> bool:
@@ -100,6 +102,7 @@ class PodView:
 
 def parse_pod(obj: Object) -> PodView:
     labels = texts(obj, "metadata", "labels")
+    delete_by = text(obj, "metadata", "deletionTimestamp")
     mark = _mark(labels)
     phase = text(obj, "status", "phase")
     reason, message = text(obj, "status", "reason"), text(obj, "status", "message")
@@ -118,7 +121,7 @@ def parse_pod(obj: Object) -> PodView:
         uid=text(obj, "metadata", "uid"),
         node=intern(text(obj, "spec", "nodeName")),
         phase=intern(phase),
-        deleting=bool(text(obj, "metadata", "deletionTimestamp")),
+        deleting=bool(delete_by),
         resources=pod_resources(mapping(obj, "spec")),
         host_ports=_host_ports(obj),
         mark=mark,
@@ -131,6 +134,7 @@ def parse_pod(obj: Object) -> PodView:
         whole_cpus=_whole_cpus(obj),
         labels=_labels_kept_once(labels_of(labels)),
         volumes=mounted_by(obj),
+        delete_by_s=parse_time(delete_by) if delete_by else 0.0,
     )
 
 
