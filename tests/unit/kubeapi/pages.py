@@ -14,7 +14,8 @@ from mooring.kubeapi.kubeconfig import Access
 
 
 class Pages:
-    """`json`: path -> what it answers; `codes`: path -> a refusal; `text`: path -> plain text.
+    """`json`: path -> what it answers; `codes`: path -> a refusal; `text`: path -> plain text, with
+    `?previous=true` after it the log of the container before.
 
     A path that was not laid out is not there. Watches stay open and say nothing.
     """
@@ -42,13 +43,14 @@ class Pages:
         try:
             await request.read()
             await self.open.wait()
-            return self._answer(request.path)
+            return self._answer(request.path, previous="previous" in request.query)
         finally:
             self.busy -= 1
 
-    def _answer(self, path: str) -> web.Response:
-        if path in self.text:
-            return web.Response(text=self.text[path])
+    def _answer(self, path: str, *, previous: bool) -> web.Response:
+        said = self.text.get(f"{path}?previous=true" if previous else path)
+        if said is not None:
+            return web.Response(text=said)
         code = self.codes.get(path, 200 if path in self.json else 404)
         if code >= 400:
             refusal = {"kind": "Status", "code": code, "message": f"said {code}"}
