@@ -75,6 +75,7 @@ class Layout:
         kubelets = np.array([node.kubelet is not None for node in nodes], dtype=bool)
         self.kubelets: Mask | None = kubelets if kubelets.any() else None
         self.overlapping: Mask = np.array([_overlapping(node) for node in nodes], dtype=bool)
+        self.overlaps = bool(self.overlapping.any())
         self.topology = [self.pool.topology_id(node) for node in nodes]
         labels: dict[frozenset[tuple[str, str]], int] = {}
         self.label_class: Numbers = np.array(

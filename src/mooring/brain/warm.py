@@ -37,6 +37,8 @@ from mooring.model.plan import Plan
 _MOST_BYTES = 64 << 20
 #: Of the nodes: with more that changed all are asked again.
 _MOST_CHANGED = 0.5
+#: Nodes that are sooner asked one by one than at once.
+_FEW = 8
 
 #: Scores of a gang's first member that rest on the member, the gang's shape, and the node itself.
 _PLAIN_SCORES = frozenset(
@@ -244,11 +246,21 @@ class Warm:
             if known.owner is not self._owner:
                 known = _Room(known.known_at, self._owner, known.counts.copy(), known.total)
                 self._rooms[key] = known
-            counts = self._counts(gang, kinds, want, rows)
-            known.total += int(counts.sum()) - int(known.counts[rows].sum())
-            known.counts[rows] = counts
+            self._recount(known, gang, kinds, want, rows)
             known.known_at = self._now
         return known
+
+    def _recount(self, known: _Room, gang: Gang, kinds: Kinds, want: Want, rows: Indexes) -> None:
+        board = Board(gang, self._unruled, self._layout, self._free, kinds.roles, own=False)
+        if len(rows) <= _FEW and board.counted(want):
+            for index in rows.tolist():
+                count = board.room_on(want, index)
+                known.total += count - known.counts.item(index)
+                known.counts[index] = count
+            return
+        counts = board.room(want, rows)
+        known.total += int(counts.sum()) - int(known.counts[rows].sum())
+        known.counts[rows] = counts
 
     def _counts(self, gang: Gang, kinds: Kinds, want: Want, rows: Rows) -> Amounts:
         board = Board(gang, self._unruled, self._layout, self._free, kinds.roles, own=False)

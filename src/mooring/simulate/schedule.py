@@ -166,6 +166,8 @@ class QueueScheduler:
         if any(self._asked[kind] > free[kind] for kind in range(3)):
             return None
         waiting = tuple(self._waiting.values())
+        if not all(self.cluster.may_fit(one.sized(one.most)[0]) for one in waiting):
+            return None
         straight = _Straight(self.cluster)
         state = QueueState(resources_of(free), waiting)
         try:

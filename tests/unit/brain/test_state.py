@@ -63,6 +63,11 @@ def test_gangs_come_and_go_and_leave_no_trace(
             assert twin.same_as(before)
         if state.held and data.draw(st.booleans()):
             state.release(data.draw(st.sampled_from(sorted(state.held))))
+        cold = ClusterState(state.snapshot(), profile)
+        for other in queue:
+            asked = named(other, "other")
+            assert state.may_fit(asked) == cold.may_fit(asked)
+            assert state.has_room(asked) == cold.has_room(asked)
     for job_name in list(state.held):
         state.release(job_name)
     assert state.same_as(untouched)

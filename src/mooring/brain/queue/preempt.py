@@ -123,12 +123,9 @@ class _Search:
         self.accept = accept
         self.trials = scene.policy.most_trials
 
-    def _plan(self) -> Plan | None:
-        """Does it fit on the scene as it is? Sums and quota cost nothing, the planner a trial."""
-        plan = self.scene.fits(self.queued, self.queued.least)
-        if isinstance(plan, Plan):
-            return plan
-        return None
+    def _fits(self) -> bool:
+        """On the scene as it is."""
+        return self.scene.has_room(self.queued, self.queued.least)
 
     def _legal(self, victim: RunningGang) -> bool:
         """May it be taken now, after those that were taken before it?"""
@@ -139,8 +136,8 @@ class _Search:
     def _result(self, changes: Sequence[Change]) -> Way | None:
         """Judged on the scene as it was, then as it would be."""
         with self.scene.supposing(changes):
-            plan = self._plan()
-        if plan is None or not self.accept(plan, changes):
+            plan = self.scene.fits(self.queued, self.queued.least)
+        if not isinstance(plan, Plan) or not self.accept(plan, changes):
             return None
         return Way(tuple(changes), plan)
 
@@ -153,7 +150,7 @@ class _Search:
                 if after is not None:
                     self.scene.change(Change(each, after))
                     sizes[each.job] = (each, after)
-        fits = bool(sizes) and self._plan() is not None
+        fits = bool(sizes) and self._fits()
         if fits:
             for job, (before, _) in reversed(list(sizes.items())):
                 sizes[job] = (before, self._regrown(before))
@@ -177,7 +174,7 @@ class _Search:
             if after is None:
                 return False
             with self.scene.supposing([Change(self.scene.running[before.job], after)]):
-                return self._plan() is not None
+                return self._fits()
 
         size = elastic.largest(smallest.size + 1, before.size, fits)
         after = smallest if size is None else at(size) or smallest
@@ -216,7 +213,7 @@ class _Search:
                 taken.append(self.scene.stop(each.job))
         legal = len(taken) == len(chosen)
         self.trials -= legal
-        fits = legal and self._plan() is not None
+        fits = legal and self._fits()
         for each in taken:
             self.scene.start(each)
         return self._result([Change(each) for each in chosen]) if fits else None
@@ -230,7 +227,7 @@ class _Search:
             for each in order:
                 if self._legal(each):
                     taken.append(self.scene.stop(each.job))
-                    fits = self._plan() is not None
+                    fits = self._fits()
                     if fits:
                         break
             needed = self._needed(taken) if fits else []
@@ -250,7 +247,7 @@ class _Search:
         )
         for each in dearest_first:
             self.scene.start(each)
-            if self._plan() is None:
+            if not self._fits():
                 self.scene.stop(each.job)
                 needed.append(each)
         return needed[::-1]
