@@ -5,6 +5,7 @@ Labels and taints are numbered by class: nodes with equal ones are asked once.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -35,6 +36,9 @@ ALL = slice(None)
 CPUS_LABEL = "mooring.dev/cpus"
 OVERLAPPING = "overlapping"
 _NO_LIMIT = 1 << 40
+#: What a layout that is used again and again may remember, before it is made anew.
+_MOST_ANSWERS = 1024
+_MOST_STATES = 65_536
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,17 @@ class Layout:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def describes(self, nodes: tuple[Node, ...], storage: Storage | None) -> bool:
+        """Is it of these very nodes, and small enough to be kept for them?"""
+        return (
+            storage is None
+            and self.catalogue is None
+            and len(nodes) == len(self.nodes)
+            and all(map(operator.is_, nodes, self.nodes))
+            and len(self.fixed_refusals) + len(self.fixed_scores) <= _MOST_ANSWERS
+            and len(self.pool) <= _MOST_STATES
+        )
 
     def over(self, pool: Pool) -> Layout:
         """The same nodes with states in another pool of the same hardware."""

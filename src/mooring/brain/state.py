@@ -47,11 +47,17 @@ class Utilisation:
 
 
 class ClusterState:
-    """`held`: what each job holds, by name."""
+    """`held`: what each job holds, by name. What was worked out of the nodes for an earlier state,
+    `like`, is used again if they are the very same."""
 
-    def __init__(self, snapshot: Snapshot, profile: Profile = DEFAULT) -> None:
+    def __init__(
+        self, snapshot: Snapshot, profile: Profile = DEFAULT, like: ClusterState | None = None
+    ) -> None:
         self.profile = profile
-        self._layout = Layout(snapshot.nodes, snapshot.storage)
+        known: Layout | None = like._layout if like is not None else None
+        if known is None or not known.describes(snapshot.nodes, snapshot.storage):
+            known = Layout(snapshot.nodes, snapshot.storage)
+        self._layout: Layout = known
         self._free = free_of(self._layout, snapshot)
         self._warm = Warm(self._layout, self._free, profile)
         self._held: dict[str, tuple[Gang, Plan]] = {}

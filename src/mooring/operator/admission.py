@@ -7,11 +7,11 @@ their pods exist yet; every other pod of the cluster counts as what it asks for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pods import PodView
-from mooring.bodies.kubernetes.use import Interest, Kept, snapshot
+from mooring.bodies.kubernetes.use import Interest, Kept, Uses, snapshot
 from mooring.brain import queue
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.state import ClusterState
@@ -36,6 +36,14 @@ class Candidate:
     pool: str
 
 
+@dataclass
+class LastRound:
+    """What the last round worked out of nodes and pods; most of it still holds in the next."""
+
+    uses: Uses = field(default_factory=Uses)
+    cluster: ClusterState | None = None
+
+
 def candidate(view: JobView, meaning: Meaning, record: Record) -> Candidate | None:
     """The job as the queue sees it; None if it neither waits for a place nor holds one."""
     if not meaning.by_mooring:
@@ -56,6 +64,7 @@ def decide(
     now_s: float,
     profile: Profile = DEFAULT,
     storage: Callable[[], Storage | None] = lambda: None,
+    last: LastRound | None = None,
 ) -> tuple[queue.Decision, ...]:
     """What the queue decides now, in the order in which it is to be carried out."""
     admitted = [one for one in candidates if one.record.stage is Stage.ADMITTED]
@@ -67,7 +76,7 @@ def decide(
     if not waiting and not any(_may_grow(one) for one in admitted):
         return ()
     interest = interest_of([*waiting, *admitted], storage)
-    cluster, running = occupied(admitted, nodes, pods, profile, interest)
+    cluster, running = occupied(admitted, nodes, pods, profile, interest, last)
     capacity = cluster.capacity
     state = queue.QueueState(
         capacity=capacity,
@@ -84,6 +93,7 @@ def occupied(
     pods: Iterable[PodView],
     profile: Profile = DEFAULT,
     interest: Interest | None = None,
+    last: LastRound | None = None,
 ) -> tuple[ClusterState, list[queue.RunningGang]]:
     """The cluster with everybody in their places.
 
@@ -92,11 +102,12 @@ def occupied(
     """
     views, there = list(nodes), list(pods)
     holding = list(admitted)
+    known = last or LastRound()
     while True:
         inside = {one.view.uid for one in holding}
         others = [pod for pod in there if pod.mark is None or pod.mark.job_uid not in inside]
-        found = snapshot(views, others, _kept(holding), interest or Interest())
-        cluster = ClusterState(found, profile)
+        found = snapshot(views, others, _kept(holding), interest or Interest(), known.uses)
+        cluster = known.cluster = ClusterState(found, profile, known.cluster)
         running, lost = [], []
         for one in holding:
             gang = _running(one, found.storage)

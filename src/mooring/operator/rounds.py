@@ -50,6 +50,7 @@ class Rounds:
         now: Callable[[], float],
     ) -> None:
         self._caches, self._statuses, self._work = caches, statuses, work
+        self._last = admission.LastRound()
         self._metrics, self._due, self._allowed, self._now = metrics, due, allowed, now
 
     async def run(self) -> None:
@@ -85,6 +86,7 @@ class Rounds:
             caches.pools,
             now_s,
             storage=caches.stored.storage,
+            last=self._last,
         )
         by_name = {job_key(one.view.key): one for one in candidates}
         for decision in decisions:

@@ -49,11 +49,57 @@ _NOTHING = Kept()
 _NONE = Interest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Worked:
+    """What a node's use was made of."""
+
+    view: NodeView
+    pods: tuple[PodView, ...]
+    kept: Kept
+    residents: bool
+    mounts: bool
+    use: NodeUse
+
+
+class Uses:
+    """What was worked out for the last snapshot. Between two of them few nodes change, and a node
+    whose view and pods are the very same ones is not looked at again."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, _Worked] = {}
+
+    def of(
+        self,
+        views: Mapping[str, NodeView],
+        held: Mapping[str, Sequence[PodView]],
+        kept: Mapping[str, Kept],
+        interest: Interest,
+    ) -> dict[str, NodeUse]:
+        residents, mounts = interest.residents, interest.storage is not None
+        worked = {}
+        for name, pods in held.items():
+            view, mine, others = views[name], tuple(pods), kept.get(name, _NOTHING)
+            one = self._last.get(name)
+            if (
+                one is None
+                or one.view is not view
+                or one.pods != mine
+                or one.kept != others
+                or (one.residents, one.mounts) != (residents, mounts)
+            ):
+                use = _use(view, mine, others, interest)
+                one = _Worked(view, mine, others, residents, mounts, use)
+            worked[name] = one
+        self._last = worked
+        return {name: one.use for name, one in worked.items()}
+
+
 def snapshot(
     nodes: Iterable[NodeView],
     pods: Iterable[PodView],
     kept: Mapping[str, Kept] | None = None,
     interest: Interest = _NONE,
+    uses: Uses | None = None,
 ) -> Snapshot:
     """The ready nodes in the order of their names, with what these pods hold on them.
 
@@ -65,11 +111,7 @@ def snapshot(
     for pod in pods:
         if pod.node in by_name and not pod.over:
             held.setdefault(pod.node, []).append(pod)
-    others = kept or {}
-    use = {
-        name: _use(by_name[name], mine, others.get(name, _NOTHING), interest)
-        for name, mine in held.items()
-    }
+    use = (uses or Uses()).of(by_name, held, kept or {}, interest)
     return Snapshot(tuple(_node(view, interest) for view in usable), use, interest.storage)
 
 
