@@ -32,7 +32,10 @@ log = logging.getLogger(__name__)
 #: Counts in a status may lag behind this long at first, and twice as long after each write that
 #: said nothing else: members of a gang change state together, and a large one takes its time.
 _FIRST_LAG_S = 1.0
-_LONGEST_LAG_S = 10.0
+_LONGEST_LAG_S = 60.0
+#: What a running job does is shown sooner than how many of its members have come or gone.
+_FIGURES_LAG_S = 10.0
+_FIGURES = ("examplesPerSecond", "steps", "pinning")
 #: What a waiting job is told changes with every other job: it is not written each time.
 _WAITING_EVERY_S = 10.0
 _WARNINGS = ("TakenBack", "Preempted", status.REJECTED)
@@ -92,7 +95,8 @@ class Statuses:
             if now_s < last.at_s + _WAITING_EVERY_S:
                 return view
         elif not status.urgent(view.status, after):
-            due_s = last.at_s + last.lag_s
+            lively = any(view.status.get(key) != after.get(key) for key in _FIGURES)
+            due_s = last.at_s + (min(last.lag_s, _FIGURES_LAG_S) if lively else last.lag_s)
             if now_s < due_s:
                 self._work.add(view.key, due_s - now_s)
                 return view
