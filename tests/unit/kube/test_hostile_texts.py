@@ -74,6 +74,4 @@ def pods_of(job: dict[str, Any]) -> list[dict[str, Any]]:
     owner = Owner(job["metadata"]["name"], "team", "uid-1")
     members = [member.id for member in meaning.gang.members]
     image = Image("registry.example/mooring:1")
-    return pod_manifests(  # type: ignore[return-value]
-        meaning, owner, record, members, image, has_files=False
-    )
+    return list(pod_manifests(meaning, owner, record, members, image, has_files=False))
