@@ -82,7 +82,8 @@ lint: $(VENV)/.lint
 	python docs/generate.py --check
 
 bench: $(VENV)/.test
-	for each in overhead pinning threads ps start brain quality simulator doctor; do \
+	-@$(MAKE) --no-print-directory kube
+	for each in overhead pinning threads ps start brain quality simulator doctor kube; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +19,11 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return _benchmark_module("steps", monkeypatch)
+
+
+@pytest.fixture
+def kube_audit(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return _benchmark_module("kube_audit", monkeypatch)
 
 
 def _benchmark_module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -151,3 +157,66 @@ def test_workers_add_up_and_the_slowest_is_told_apart(steps: ModuleType) -> None
     assert steps.examples_per_s(workers) == pytest.approx(15)
     assert steps.slowest_per_s(workers) == pytest.approx(5)
     assert steps.mean_step_s(workers) == pytest.approx(1.5)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A line of an audit log, as far as it is counted."""
+
+    user: str = "operator"
+    verb: str = "create"
+    resource: str = "pods"
+    subresource: str = ""
+    code: int = 201
+    received_s: float = 0.0
+    answered_s: float = 0.0
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb != "get"
+
+
+def test_writes_are_counted_by_verb_and_resource_refused_ones_too(kube_audit: ModuleType) -> None:
+    status = Call(verb="update", resource="trainingjobs", subresource="status", code=200)
+    log = [
+        *([Call()] * 3),
+        Call(code=409),
+        Call(verb="get", code=200),
+        Call(user="admin"),
+        status,
+        Call(resource="events"),
+        Call(verb="update", resource="leases", code=200),
+    ]
+
+    found = kube_audit.writes_of(log, "operator")
+
+    assert found.counts == (
+        ("create pods", 4),
+        ("create events", 1),
+        ("update trainingjobs/status", 1),
+    )
+    assert found.total == 6
+    assert found.of_no_job == 1
+
+
+def test_the_least_is_each_pod_one_service_and_a_status_a_phase(kube_audit: ModuleType) -> None:
+    assert kube_audit.least_writes(pods=200, phases=3) == 200 + 1 + 3
+
+
+def test_only_calls_of_the_kind_that_were_carried_out_are_timed(kube_audit: ModuleType) -> None:
+    """The bindings of pods are no pods; a refused call has made nothing."""
+    second, first = Call(answered_s=9.0, received_s=4.0), Call(answered_s=5.0, received_s=4.5)
+    log = [second, first, Call(code=429), Call(subresource="binding"), Call(user="admin")]
+
+    assert kube_audit.done(log, "create", "pods", "operator") == [first, second]
+    assert len(kube_audit.done(log, "create", "pods")) == 3
+    assert len(kube_audit.done(log, "create", "pods/binding")) == 1
+
+
+def test_a_span_goes_from_the_first_arrival_to_the_last_answer(kube_audit: ModuleType) -> None:
+    began = [Call(received_s=2.0, answered_s=2.5), Call(received_s=1.0, answered_s=8.0)]
+    ended = [Call(received_s=3.0, answered_s=7.0), Call(received_s=4.0, answered_s=5.0)]
+
+    assert kube_audit.span_s(began, ended) == pytest.approx(7.0 - 1.0)
+    with pytest.raises(ValueError, match="no such call"):
+        kube_audit.span_s(began, [])
