@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node
@@ -51,13 +51,14 @@ def waiting(workers: int) -> Candidate:
     return found
 
 
+@settings(deadline=None, max_examples=40)
 @given(CHANGES, st.integers(1, 6))
 def test_rounds_decide_as_if_each_were_the_first(
     changes: list[tuple[list[tuple[int, int, int]], list[tuple[int, int]]]], workers: int
 ) -> None:
     nodes = {index: node(index, 4) for index in range(NODES)}
     pods: dict[int, PodView] = {}
-    last, uses = LastRound(), Uses()
+    last, uses, jobs = LastRound(), Uses(), [waiting(workers)]
     for moved, resized in [([], []), *changes]:
         for name, on, cpus in moved:
             if cpus:
@@ -68,7 +69,6 @@ def test_rounds_decide_as_if_each_were_the_first(
             nodes[index] = node(index, cpus)
         seen = (list(nodes.values()), list(pods.values()))
         assert snapshot(*seen, uses=uses) == snapshot(*seen)
-        jobs = [waiting(workers)]
         assert decide(jobs, *seen, [], 1.0, last=last) == decide(jobs, *seen, [], 1.0)
 
 
