@@ -156,6 +156,9 @@ def _memory(record: Record) -> dict[str, Json]:
         memory["cpus"] = _by_role(
             record.slots, lambda slot: format_cpus(slot.cpus) if slot.exclusive else ""
         )
+        memory["cells"] = _by_role(
+            record.slots, lambda slot: format_cpus(slot.cells) if slot.exclusive else ""
+        )
     if any(slot.gpus for slot in record.slots.values()):
         memory["gpus"] = _by_role(record.slots, lambda slot: format_cpus(slot.gpus))
     if record.state is not None:
@@ -279,11 +282,11 @@ def _slots(status: Object) -> dict[MemberId, Slot]:
     slots: dict[MemberId, Slot] = {}
     for role in placement:
         nodes = _words(placement, role)
-        held = (_words(mapping(memory, key), role) for key in ("cpus", "gpus"))
+        held = (_words(mapping(memory, key), role) for key in ("cpus", "cells", "gpus"))
         for index, (node, *ids) in enumerate(zip_longest(nodes, *held, fillvalue="")):
             if node:
-                cpus, gpus = map(parse_ids, ids)
-                slots[MemberId(role, index)] = Slot(node, cpus, gpus=gpus, exclusive=bool(cpus))
+                cpus, cells, gpus = map(parse_ids, ids)
+                slots[MemberId(role, index)] = Slot(node, cpus, cells, gpus, bool(cpus))
     return slots
 
 

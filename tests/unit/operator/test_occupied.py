@@ -7,11 +7,13 @@ from typing import Any
 
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.model.plan import Placement, Plan
+from mooring.model.member import MemberId
+from mooring.model.plan import Placement, Plan, Slot
+from mooring.operator import status
 from mooring.operator.admission import Candidate, occupied
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import meaning_of, parse_view
-from mooring.operator.record import Record
+from mooring.operator.record import Record, Stage
 
 
 def node(gpus: int) -> NodeView:
@@ -57,6 +59,14 @@ def holding(gpus: tuple[int, ...]) -> Candidate:
     moved = Placement(one.member, replace(one.slot, gpus=gpus))
     record = admit(Record(queued_at_s=0.0), replace(plan, placements=(moved,)), meaning.policy, 0.0)
     return Candidate(view, meaning, record, "default")
+
+
+def test_a_record_keeps_cpus_cells_and_devices() -> None:
+    ids = [MemberId("worker", index) for index in range(2)]
+    slots = {ids[0]: Slot("n0", (4, 5), (1,), (2,), exclusive=True), ids[1]: Slot("n1", ())}
+    record = replace(Record(queued_at_s=0.0), stage=Stage.QUEUED, slots=slots)
+    written = status.encode(record, status.Figures(0, 2, "default", 1), {}, 0.0)
+    assert status.decode(written, ids, 0.0).slots == slots
 
 
 def test_a_strangers_devices_do_not_push_a_gang_out_of_the_books() -> None:
