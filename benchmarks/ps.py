@@ -99,7 +99,7 @@ def rows(sizes: Sizes) -> dict[str, Row]:
             "one hot table on 4 servers, 6 workers, 20 Mbit/s",
             Way("round-robin", ("train.py", *hot), ("variables.placement=round-robin",)),
             Way("partitioned", ("train.py", *hot), ("variables.placement=partitioned",)),
-            nodes=10,
+            nodes=11,
             nic_mbps=20,
             settings=("placement.preset=isolate", "pinning=none", *_members(4, 6, 90)),
         ),
@@ -107,15 +107,15 @@ def rows(sizes: Sizes) -> dict[str, Row]:
             "4 servers, 2 workers, 20 Mbit/s",
             Way("servers on one node", ("train.py", *hot), ("roles.ps.nodeName=node-0",)),
             Way("servers on four nodes", ("train.py", *hot)),
-            nodes=6,
+            nodes=7,
             nic_mbps=20,
-            settings=("pinning=none", "placement.preset=isolate", *_members(4, 2, 80)),
+            settings=("pinning=none", "placement.preset=isolate", *_members(4, 2, 70)),
         ),
         "beside": Row(
             "2 servers, 2 workers, 20 Mbit/s",
             Way("servers apart", ("train.py", *hot), ("placement.preset=isolate",)),
             Way("servers beside workers", ("train.py", *hot), ("placement.preset=colocate",)),
-            nodes=4,
+            nodes=5,
             nic_mbps=20,
             settings=("pinning=none", *_members(2, 2, 150)),
         ),
@@ -128,7 +128,7 @@ def rows(sizes: Sizes) -> dict[str, Row]:
 
 
 def _members(servers: int, workers: int, millis: int) -> tuple[str, ...]:
-    resources = f"{{cpu: {millis}m, memory: 1Gi}}"
+    resources = f"{{cpu: {millis}m, memory: 800Mi}}"
     return (
         f"roles.ps.replicas={servers}",
         f"roles.worker.replicas={workers}",
