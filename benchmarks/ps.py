@@ -86,7 +86,7 @@ def rows(sizes: Sizes) -> dict[str, Row]:
     few = (*table, "--steps", str(sizes.plain_steps), "--burst", "2")
     # Rows of 64 numbers and a small dense part: nearly all bytes belong to one table.
     hot = (
-        *("--rows", "200000", "--width", "64", "--hidden", "16", "--batch", "1024", "--judge", "0"),
+        *("--rows", "200000", "--width", "64", "--hidden", "8", "--batch", "1024", "--judge", "0"),
         *("--steps", str(sizes.network_steps), "--burst", str(sizes.burst)),
     )
     return {
