@@ -70,20 +70,18 @@ class Sizes:
     """How much each run trains; `--quick` is for trying the benchmark out."""
 
     steps: int = 240
-    plain_steps: int = 24
     table_rows: int = 2_000_000
     network_steps: int = 120
     burst: int = 12
     judged: int = 40
 
 
-QUICK = Sizes(steps=36, plain_steps=6, table_rows=100_000, network_steps=24, burst=6, judged=4)
+QUICK = Sizes(steps=36, table_rows=100_000, network_steps=24, burst=6, judged=4)
 
 
 def rows(sizes: Sizes) -> dict[str, Row]:
     table = ("--rows", str(sizes.table_rows), "--judge", str(sizes.judged))
     trained = (*table, "--steps", str(sizes.steps), "--burst", str(sizes.burst))
-    few = (*table, "--steps", str(sizes.plain_steps), "--burst", "2")
     # Rows of 64 numbers and a small dense part: nearly all bytes belong to one table.
     hot = (
         *("--rows", "200000", "--width", "64", "--hidden", "8", "--batch", "1024", "--judge", "0"),
@@ -121,7 +119,7 @@ def rows(sizes: Sizes) -> dict[str, Row]:
         ),
         "all": Row(
             f"the example, {sizes.table_rows:,} rows",
-            Way("plain", ("plain.py", *few), job="plain.yaml"),
+            Way("plain", ("plain.py", *trained), job="plain.yaml"),
             Way("fast", ("train.py", *trained)),
         ),
     }
