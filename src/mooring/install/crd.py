@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.install.names import GROUP, LABELS, VERSION, Manifest
-from mooring.install.status_schema import JOB_STATUS, POOL_STATUS
+from mooring.install.status_schema import JOB_STATUS
 from mooring.install.structural import Schema, structural_schema
 from mooring.spec.fields import LONGEST_JOB_NAME, LONGEST_LABEL
 from mooring.spec.job import JobSpec, Metadata
@@ -26,8 +26,6 @@ _JOB_COLUMNS: list[dict[str, Any]] = [
     {"name": "Reason", "type": "string", "jsonPath": ".status.reason", "priority": 1},
 ]
 _POOL_COLUMNS: list[dict[str, Any]] = [
-    {"name": "Running", "type": "integer", "jsonPath": ".status.running"},
-    {"name": "Waiting", "type": "integer", "jsonPath": ".status.waiting"},
     {"name": "Weight", "type": "number", "jsonPath": ".spec.weight"},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 ]
@@ -63,7 +61,7 @@ def pool_crd() -> Manifest:
         "type": "object",
         "description": "A team's share of the cluster.",
         "required": ["spec"],
-        "properties": {"metadata": _named(name), "spec": spec, "status": POOL_STATUS},
+        "properties": {"metadata": _named(name), "spec": spec},
     }
     return _crd("Pool", "pools", "mpool", "Cluster", schema, _POOL_COLUMNS)
 
@@ -134,7 +132,9 @@ def _crd(
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}},
+                    **(
+                        {"subresources": {"status": {}}} if "status" in schema["properties"] else {}
+                    ),
                     "additionalPrinterColumns": columns,
                 }
             ],

@@ -100,25 +100,3 @@ JOB_STATUS: Schema = {
         "observedGeneration": _count("The generation of the spec that this status is about."),
     },
 }
-
-_AMOUNT: Schema = {
-    "type": "object",
-    "maxProperties": 64,
-    "additionalProperties": {
-        "x-kubernetes-int-or-string": True,
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-    },
-}
-
-POOL_STATUS: Schema = {
-    "type": "object",
-    "description": "What the pool's jobs hold. Written by the operator alone.",
-    "properties": {
-        "running": _count("Jobs that hold a place."),
-        "waiting": _count("Jobs that wait for one."),
-        "used": {**_AMOUNT, "description": "What its jobs hold in all, by resource."},
-        "borrowed": {**_AMOUNT, "description": "The part of it that is not its own, by resource."},
-        "conditions": CONDITIONS,
-        "observedGeneration": _count("The generation of the spec that this status is about."),
-    },
-}

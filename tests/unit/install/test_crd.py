@@ -144,6 +144,12 @@ def test_names_and_columns() -> None:
             assert node_at(JOB, tuple(path))["type"] == column["type"]
 
 
+def test_a_pool_shows_what_somebody_writes() -> None:
+    version = pool_crd()["spec"]["versions"][0]
+    assert "subresources" not in version
+    assert [one["name"] for one in version["additionalPrinterColumns"]] == ["Weight", "Age"]
+
+
 class _Odd(BaseModel):
     either: list[int] | dict[str, int] = Field([])
 
