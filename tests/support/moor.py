@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -52,6 +53,8 @@ class Moor:
             stderr=subprocess.STDOUT,
             text=True,
             env=self.env,
+            # Whoever runs the tests in the background ignores it, and so would the command.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             yield process
