@@ -106,7 +106,10 @@ class ControlPlane:
         return name
 
     def delete_namespace(self, name: str) -> None:
-        """Its pods go at once, also those on nodes without a kubelet."""
+        """Its pods go at once, also those on nodes without a kubelet, and so do its jobs: the
+        namespace controller learns of new kinds only by and by, and other tests look at the
+        whole cluster."""
+        self.admin.delete(f"/apis/mooring.dev/v1/namespaces/{name}/trainingjobs", missing_ok=True)
         self.admin.delete(f"/api/v1/namespaces/{name}/pods", grace_s=0)
         self.admin.delete(f"/api/v1/namespaces/{name}", missing_ok=True)
 
