@@ -6,8 +6,11 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
+# A pipe fails if its first part does.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 
-.PHONY: help run test test-fast test-faults kube image lint bench docs lock clean
+.PHONY: help run test test-local test-kube test-fast test-faults kube image lint bench docs lock clean
 
 help:
 	@echo "make run        train examples/wide-deep on this machine"
@@ -48,13 +51,20 @@ $(VENV)/.test: $(VENV)/.lint requirements/torch.txt
 run: $(VENV)/.run
 	moor run examples/wide-deep/job.yaml --nodes auto
 
-# Tests of real processes and clusters may be slowed down by whoever else uses the machine: they have
-# a second try, which the summary names. Without a Kubernetes its tests say so: they are skipped, or
-# fail where CI=true.
+# Tests of real processes and clusters wait most of the time, so both run side by side. They may be
+# slowed down by whoever else uses the machine: they have a second try, which the summary names.
+# Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
 test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	pytest tests/unit -n auto --dist worksteal
-	pytest tests --ignore=tests/unit --reruns 1
+	@$(MAKE) --no-print-directory -j2 test-local test-kube
+
+# sed keeps the lines of the two apart.
+test-local: $(VENV)/.test
+	pytest tests --ignore=tests/unit --ignore=tests/kube --reruns 1 | sed -u ''
+
+test-kube: $(VENV)/.test
+	pytest tests/kube --reruns 1 | sed -u ''
 
 # Of the operator killed at its writes `make test` runs a selection: docs/reliability.md.
 test-faults: $(VENV)/.test
