@@ -189,6 +189,6 @@ def _plain(variable: Any) -> Any:
 
 def _refuse_replicas() -> None:
     if tf.distribute.get_strategy().num_replicas_in_sync > 1:
-        raise NotImplementedError(
+        raise ValueError(
             "LazyAdam does not sum gradients over replicas: use it with parameter servers or alone"
         )

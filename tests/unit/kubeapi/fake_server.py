@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import Access
+from unit.kubeapi.answering import answering
 
 
 def thing(name: str, version: int, uid: str = "", **more: Any) -> dict[str, Any]:
@@ -73,16 +73,8 @@ class FakeServer:
 @asynccontextmanager
 async def serving() -> AsyncIterator[tuple[FakeServer, Client]]:
     server = FakeServer()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    try:
-        async with Client(Access(f"http://{host}:{port}")) as client:
+    async with answering(server.handle) as client:
+        try:
             yield server, client
-    finally:
-        server.end()
-        await runner.cleanup()
+        finally:
+            server.end()

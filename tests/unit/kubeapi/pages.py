@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import Access
+from unit.kubeapi.answering import answering
 
 
 class Pages:
@@ -61,14 +61,5 @@ class Pages:
 @asynccontextmanager
 async def pages() -> AsyncIterator[tuple[Pages, Client]]:
     laid_out = Pages()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", laid_out.handle)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    try:
-        async with Client(Access(f"http://{host}:{port}")) as client:
-            yield laid_out, client
-    finally:
-        await runner.cleanup()
+    async with answering(laid_out.handle) as client:
+        yield laid_out, client

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import Access
 from mooring.operator.leader import Leader, LeaseSettings
+from unit.kubeapi.answering import answering
 
 SETTINGS = LeaseSettings("n", duration_s=0.6, renew_s=0.4, retry_s=0.05)
 
@@ -58,17 +57,8 @@ def _status(code: int, reason: str) -> web.Response:
 @asynccontextmanager
 async def replicas(count: int) -> AsyncIterator[tuple[Leases, list[Leader]]]:
     leases = Leases()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", leases.handle)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    try:
-        async with Client(Access(f"http://{host}:{port}")) as client:
-            yield leases, [Leader(client, f"replica-{i}", SETTINGS) for i in range(count)]
-    finally:
-        await runner.cleanup()
+    async with answering(leases.handle) as client:
+        yield leases, [Leader(client, f"replica-{i}", SETTINGS) for i in range(count)]
 
 
 async def wait_leads(leader: Leader) -> None:
