@@ -46,6 +46,7 @@ from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
 from mooring.spec import TrainingJob
+from mooring.stacks import MISSING, OFF, Watch, find_tool
 from mooring.version import VERSION
 
 #: How long the loop waits for something to happen: short while members start, longer later.
@@ -113,10 +114,12 @@ def run_job(
     on_start: Callable[[RunRecord], None] = lambda run: None,
     on_tick: Callable[[], None] = lambda: None,
     stop_when: Callable[[], str | None] = lambda: None,
+    stacks: bool = True,
 ) -> Result:
     """Run a job to its end on this machine. Raises BadInput or Refused before anything starts.
 
     `stop_when` is asked again and again; the first reason that it gives stops the job, once.
+    `stacks`: look at the trainers' stacks where py-spy is installed.
     """
     asked = frameworks.expand(job, source)
     working_dir = staging.working_dir(job, job_dir, source)
@@ -148,7 +151,7 @@ def run_job(
     with StopSignals() as signals:
         nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)
         body = LocalBody(run, nodes, _settings(job, working_dir))
-        loop = _Loop(job, gang, plan, run, body)
+        loop = _Loop(job, gang, plan, run, body, stacks=stacks)
         try:
             on_plan(plan)
             on_start(run)
@@ -162,7 +165,14 @@ class _Loop:
     """One run from its first instruction to its last."""
 
     def __init__(
-        self, job: TrainingJob, gang: Gang, plan: Plan, run: RunRecord, body: Body
+        self,
+        job: TrainingJob,
+        gang: Gang,
+        plan: Plan,
+        run: RunRecord,
+        body: Body,
+        *,
+        stacks: bool,
     ) -> None:
         self._job, self._gang, self._plan, self._run, self._body = job, gang, plan, run, body
         self._members = {member.id: member for member in gang.members}
@@ -173,6 +183,17 @@ class _Loop:
         self._epoch_prepared: int | None = None
         self._counters_due_s = 0.0
         self._look_again_s = 0.0
+        self._watch = self._watched(stacks)
+
+    def _watched(self, stacks: bool) -> Watch | None:
+        """Members that train are looked at; an evaluator evaluates, a server serves."""
+        tool = find_tool() if stacks else None
+        if tool is None:
+            self._note("stacks", reason=MISSING if stacks else OFF)
+            return None
+        aside = {*self._gang.server_roles, "evaluator"}
+        names = [member.name for member in self._gang.members if member.id.role not in aside]
+        return Watch(self._run, names, tool)
 
     def until_end(
         self,
@@ -206,11 +227,15 @@ class _Loop:
             for event in [*events, Tick()]:
                 finish = self._handle(event) or finish
             self._count_nodes(now_s)
+            if self._watch is not None:
+                self._watch.poll(now_s)
         self._count_nodes(float("inf"))
         on_tick()
         return Result(finish.phase, finish.reason, self._run)
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         self._journal.close()
 
     def _handle(self, event: Event) -> Finish | None:

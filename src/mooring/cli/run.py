@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,12 @@ _LAST_LINES = 15
     metavar="SECONDS",
     help="With --fix: how long the probe trains.",
 )
+@click.option(
+    "--stacks/--no-stacks",
+    default=True,
+    show_default=True,
+    help="Look at what trainers do with py-spy, where it is installed.",
+)
 def run(
     job_file: Path,
     overrides: tuple[str, ...],
@@ -61,6 +68,7 @@ def run(
     directory: Path | None,
     fix: bool,
     probe_s: float,
+    stacks: bool,
 ) -> int:
     """Run a job on this machine until it ends, and report where the time went.
 
@@ -78,22 +86,33 @@ def run(
     console = make_console()
     if where.note:
         console.print(where.note, style="dim", soft_wrap=True)
+    asked = _Asked(console, job_file, where, stacks)
     if not fix:
-        return _report(console, _carry_out(console, job, job_file, where, directory))
-    return _with_probe(console, job, job_file, where, directory, probe_s)
+        return _report(console, _carry_out(asked, job, directory))
+    return _with_probe(asked, job, directory, probe_s)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What stays the same for a probe and the run after it."""
+
+    console: Console
+    job_file: Path
+    where: Where
+    stacks: bool
 
 
 def _carry_out(
-    console: Console,
+    asked: _Asked,
     job: TrainingJob,
-    job_file: Path,
-    where: Where,
     directory: Path | None,
     on_start: Callable[[RunRecord], None] = lambda run: None,
     stop_when: Callable[[], str | None] = lambda: None,
 ) -> Result:
     from mooring.app import run_job
     from mooring.cli.live import LiveView
+
+    console = asked.console
 
     def told(plan: Plan) -> None:
         for note in plan.notes:
@@ -107,33 +126,28 @@ def _carry_out(
 
         result = run_job(
             job,
-            job_dir=job_file.absolute().parent,
-            where=where,
+            job_dir=asked.job_file.absolute().parent,
+            where=asked.where,
             directory=directory,
-            source=str(job_file),
+            source=str(asked.job_file),
             on_plan=told,
             on_start=started,
             on_tick=live.tick,
             stop_when=stop_when,
+            stacks=asked.stacks,
         )
         live.draw()
     return result
 
 
-def _with_probe(
-    console: Console,
-    job: TrainingJob,
-    job_file: Path,
-    where: Where,
-    directory: Path | None,
-    probe_s: float,
-) -> int:
+def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probe_s: float) -> int:
     from mooring.app import Refused
     from mooring.doctor.probing import PROBED, Enough, after_probe, keep
     from mooring.report.finish import write_report
 
+    console = asked.console
     enough = Enough(probe_s)
-    result = _carry_out(console, job, job_file, where, None, enough.watch, enough)
+    result = _carry_out(asked, job, None, enough.watch, enough)
     if result.reason != PROBED:
         # It ended, failed or was interrupted before the probe was over: this was the run.
         if result.phase.value == "Succeeded":
@@ -143,13 +157,11 @@ def _with_probe(
     probed = after_probe(result.run)
     _tell(console, probed.diagnosis, probed.patch)
     try:
-        result = _carry_out(
-            console, probed.job, job_file, where, directory, lambda run: keep(probed, run)
-        )
+        result = _carry_out(asked, probed.job, directory, lambda run: keep(probed, run))
     except Refused as refused:
         # More CPUs, memory or members were wanted than there are: as it was, it had a place.
         console.print(f"the changed job has no place ({refused}): it runs as it was", markup=False)
-        result = _carry_out(console, job, job_file, where, directory)
+        result = _carry_out(asked, job, directory)
     return _report(console, result)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from mooring.spec import TrainingJob
+from mooring.stacks.categories import Category
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,42 @@ class GpuFacts:
 
 
 @dataclass(frozen=True)
+class Repeats:
+    """Something that was seen to begin again and again, and for how long each time."""
+
+    every_s: float
+    lasts_s: float
+
+
+@dataclass(frozen=True)
+class ReadFacts:
+    """What a trainer and its loaders read: `asked` of the system, `fetched` from disks."""
+
+    asked_bytes_per_s: float = 0.0
+    calls_per_s: float = 0.0
+    fetched_bytes_per_s: float = 0.0
+    file_systems: tuple[str, ...] = ()
+    """Types of those that files were open on, most first."""
+
+
+@dataclass(frozen=True)
+class StackFacts:
+    """What the main thread of one trainer was seen doing within the window."""
+
+    looks: int
+    shares: Mapping[Category, float]
+    places: Mapping[Category, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Category -> the line of the user's program at which it was seen most."""
+    repeats: Mapping[Category, Repeats] = field(default_factory=lambda: MappingProxyType({}))
+    loaders: int = 0
+    """Processes that the trainer started to prepare data."""
+    reads: ReadFacts | None = None
+
+    def share(self, *categories: Category) -> float:
+        return sum(self.shares.get(one, 0.0) for one in categories)
+
+
+@dataclass(frozen=True)
 class MemberFacts:
     """One member: what it was given, what it was told, what it did."""
 
@@ -85,7 +122,12 @@ class MemberFacts:
     use: Use | None = None
     """None: too few samples."""
     steps: int = 0
+    steps_per_s: float | None = None
     examples_per_s: float | None = None
+    stacks: tuple[StackFacts, ...] = ()
+    """One a process that trains; empty where nobody looked."""
+    stacks_note: str = ""
+    """Why nobody could look."""
     pinned: bool = True
     pinning_note: str = ""
     out_of_memory: bool = False
@@ -141,6 +183,8 @@ class RunFacts:
     )
     """Node -> its CPUs; empty where the run did not tell."""
     examples_per_s: float | None = None
+    stacks_note: str = ""
+    """Why nobody looked at the trainers' stacks."""
     source: str = ""
     waits_for: str = ""
     """Why it has no place yet."""

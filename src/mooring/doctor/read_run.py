@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
 
 from mooring.doctor.facts import CpuPlace, GpuFacts, MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.read_stacks import read_stacks
 from mooring.frameworks import expand
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
@@ -31,7 +33,12 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         raise BadInput.at("moor doctor", run.info.id, "no plan", "a run that was started")
     window = _window(lines.values(), last_s)
     members = tuple(
-        _member(name, holding, gang, lines[name.name], window) for name, holding in holdings.items()
+        _watched(
+            _member(name, holding, gang, lines[name.name], window),
+            run.stack_file(name.name),
+            window,
+        )
+        for name, holding in holdings.items()
     )
     rates = [one.examples_per_s for one in members if one.examples_per_s is not None]
     cpus: dict[str, frozenset[int]] = {}
@@ -46,8 +53,19 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         node_cpus=cpus,
         topology=_topology(run.events_file),
         examples_per_s=sum(rates) if rates else None,
+        stacks_note=_stacks_note(run.events_file),
         source=str(run.root),
     )
+
+
+def _watched(member: MemberFacts, path: Path, window: Window) -> MemberFacts:
+    stacks, note = read_stacks(read_lines(path), window)
+    return replace(member, stacks=stacks, stacks_note=note)
+
+
+def _stacks_note(events: Path) -> str:
+    told = (line for line in read_lines(events) if line.get("kind") == "stacks")
+    return str(next(told, {}).get("reason", ""))
 
 
 def _window(members: Iterable[list[Line]], last_s: float | None) -> Window:
@@ -108,6 +126,7 @@ def _member(
         shm_bytes=int(_number(known[-1], "shm_bytes")),
         use=_use(inside),
         steps=sum(int(_number(line, "n")) or 1 for line in lines if line.get("kind") == "step"),
+        steps_per_s=_steps_per_s(lines, window),
         examples_per_s=_examples_per_s(lines, window),
         pinned=ready.get("pinned") is not False,
         pinning_note=next(
@@ -196,6 +215,21 @@ def _examples_per_s(lines: list[Line], window: Window) -> float | None:
         return None
     done = sum(examples for _, examples in steps[1:])
     return done / (steps[-1][0] - steps[0][0]) if done else None
+
+
+def _steps_per_s(lines: list[Line], window: Window) -> float | None:
+    """Reports a second of the local process that reports most: ranks step together."""
+    rates = []
+    steps = [line for line in lines if line.get("kind") == "step"]
+    for rank in {_number(line, "r") for line in steps}:
+        told = [
+            (_number(line, "t"), int(_number(line, "n")) or 1)
+            for line in steps
+            if _number(line, "r") == rank and window[0] <= _number(line, "t") <= window[1]
+        ]
+        if len(told) > 1 and told[-1][0] > told[0][0]:
+            rates.append(sum(count for _, count in told[1:]) / (told[-1][0] - told[0][0]))
+    return max(rates, default=None)
 
 
 def _topology(events: Path) -> dict[str, tuple[CpuPlace, ...]]:

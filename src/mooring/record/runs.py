@@ -5,6 +5,7 @@ job.yaml          the job after defaults and overrides
 plan.json         where each member went, and why
 events.jsonl      every change of state
 samples/M.jsonl   what member M's launcher measured
+stacks/M.jsonl    what M's trainers were seen doing, where py-spy is installed
 logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
@@ -84,6 +85,9 @@ class RunRecord:
 
     def sample_file(self, member: str) -> Path:
         return self.root / "samples" / f"{member}.jsonl"
+
+    def stack_file(self, member: str) -> Path:
+        return self.root / "stacks" / f"{member}.jsonl"
 
     def member_dir(self, member: str) -> Path:
         return self.root / "members" / member

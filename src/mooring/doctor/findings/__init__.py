@@ -1,6 +1,7 @@
 """Every check, registered by being imported; the order is that of the pages and of ties."""
 
 from mooring.doctor.findings import (  # noqa: F401
+    checkpoint_often,
     cpu_idle,
     cpu_neighbour,
     cpu_not_pinned,
@@ -9,10 +10,13 @@ from mooring.doctor.findings import (  # noqa: F401
     cpu_threads,
     cpu_throttled,
     cpu_wandering,
+    evaluation_often,
     gpu_idle,
     gpu_lost,
     gpu_shared,
+    input_bound,
     job_pending,
+    logging_often,
     mem_limit,
     node_clock,
     node_memory,

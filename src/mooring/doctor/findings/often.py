@@ -1,0 +1,78 @@
+"""Something beside training that takes a part of the trainers' time. The checks name what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.trainers import STACKS, at_least, trainers
+from mooring.stacks.categories import Category
+
+#: What it may cost afterwards.
+GOAL = 0.02
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is looked for; reported when it surely takes `least` of a trainer's time."""
+
+    category: Category
+    least: float
+    noun: str
+    confidence: Confidence
+    advice: str
+    code: str
+
+
+def times_less(share: float) -> int:
+    """How many times less often leaves GOAL of the time for it.
+
+    In a second of other work it now takes share / (1 - share), and may take GOAL / (1 - GOAL).
+    """
+    known = min(share, 0.99)
+    return max(2, ceil(known / (1 - known) / (GOAL / (1 - GOAL))))
+
+
+def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
+    seen = [
+        (member, stack, stack.share(kind.category))
+        for member, stack in trainers(facts)
+        if at_least(stack.share(kind.category), stack.looks) >= kind.least
+    ]
+    if not seen:
+        return
+    member, stack, share = max(seen, key=lambda one: one[2])
+    who = (member.name,)
+    times = times_less(share)
+    repeats = stack.repeats.get(kind.category)
+    says = f"{member.name}: {100 * share:.0f} % of the time goes into {kind.noun}"
+    does = f"{kind.advice}; {times} times less often costs {100 * GOAL:.0f} %"
+    evidence = [
+        Figure(f"share of {kind.noun}", 100 * share, "%", STACKS, who),
+        Figure("looks at its stack", stack.looks, "", STACKS, who),
+    ]
+    if place := stack.places.get(kind.category):
+        evidence.append(Figure("seen most at", place, "", STACKS, who))
+    if repeats is not None:
+        says += f": {repeats.lasts_s:.1f} s every {repeats.every_s:.1f} s"
+        does += f" (every {_duration(repeats.every_s * times)} or longer)"
+        evidence.append(Figure("every", repeats.every_s, "s", STACKS, who))
+        evidence.append(Figure("lasts", repeats.lasts_s, "s", STACKS, who))
+    yield Found(
+        says=says,
+        evidence=tuple(evidence),
+        remedy=Remedy(
+            does, code=kind.code.replace("TIMES", str(times)), where=place or "the training program"
+        ),
+        confidence=kind.confidence,
+        weight=min(0.95, share - GOAL),
+        members=tuple(dict.fromkeys(one.name for one, _, _ in seen)),
+        gain=Gain(1.0, 1 / (1 - share + GOAL), f"if it took {100 * GOAL:.0f} % of the time"),
+    )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"

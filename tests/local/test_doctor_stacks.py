@@ -1,0 +1,150 @@
+"""What trainers do beside training, injected into real PyTorch: the doctor sees it in their stacks.
+
+One gang carries all causes, one a member, so that the test costs one start of PyTorch a cause.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.doctor import Diagnosis, Finding, diagnose_run
+from mooring.doctor.read_run import read_run
+from mooring.record import read_lines
+from mooring.stacks import find_tool
+from support.moor import Moor, write_job
+from support.waiting import until
+
+BESIDE = Path(__file__).parents[2] / "benchmarks" / "jobs" / "beside.py"
+OURS = {"input-bound", "checkpoint-often", "logging-often", "evaluation-often"}
+with_tool = pytest.mark.skipif(find_tool() is None, reason="py-spy is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
+
+
+@pytest.fixture
+def moor(tmp_path: Path) -> Moor:
+    return Moor(tmp_path / "home")
+
+
+def job(folder: Path, causes: str, *more: str, **spec: Any) -> Path:
+    command = [sys.executable, str(BESIDE), "--cause", causes, *more]
+    roles = {"worker": {"replicas": len(causes.split(","))}}
+    return write_job(folder, framework="indexed", command=command, roles=roles, **spec)
+
+
+def diagnosis(moor: Moor, path: Path, *more: str) -> Diagnosis:
+    answer = moor("run", path, *more)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return diagnose_run(read_run(moor.only_run()))
+
+
+def ours(found: Diagnosis) -> dict[str, Finding]:
+    return {one.id: one for one in found.findings if one.id in OURS}
+
+
+@with_tool
+@pytest.mark.framework
+def test_each_cause_is_named_with_the_member_and_the_line(moor: Moor, tmp_path: Path) -> None:
+    path = job(tmp_path, "nothing,decode,save,log,evaluate", "--seconds", "8")
+    found = ours(diagnosis(moor, path))
+    assert {name: one.found.members for name, one in found.items()} == {
+        "input-bound": ("worker-1",),
+        "checkpoint-often": ("worker-2",),
+        "logging-often": ("worker-3",),
+        "evaluation-often": ("worker-4",),
+    }
+    assert "prepares each batch itself" in found["input-bound"].found.says
+    assert "__getitem__ (beside.py:" in found["input-bound"].found.remedy.where
+    assert "num_workers=" in found["input-bound"].found.remedy.code
+    assert "main (beside.py:" in found["checkpoint-often"].found.remedy.where
+    left = [one.name for one in (moor.only_run().root / "stacks").iterdir()]
+    assert sorted(left) == [f"worker-{index}.jsonl" for index in range(5)]
+
+
+@with_tool
+@pytest.mark.framework
+def test_many_small_files(moor: Moor, tmp_path: Path) -> None:
+    [found] = ours(diagnosis(moor, job(tmp_path, "files"))).values()
+    assert found.id == "input-bound"
+    assert "many small files" in found.found.says
+    assert "pack the files" in found.found.remedy.does
+
+
+@with_tool
+@pytest.mark.framework
+def test_a_program_that_trains_and_saves_now_and_then(moor: Moor, tmp_path: Path) -> None:
+    found = diagnosis(moor, job(tmp_path, "save", "--every", "1000"))
+    assert ours(found) == {}
+    assert not OURS & {one.id for one in found.checked if one.unknown}
+
+
+STEPS = """
+import os, time
+end = time.monotonic() + %s
+while time.monotonic() < end:
+    time.sleep(0.05)
+    os.write(1, b'::mooring:: {"examples": 1}\\n')
+"""
+
+
+def short_job(folder: Path, seconds: float) -> Path:
+    command = [sys.executable, "-S", "-c", STEPS % seconds]
+    return write_job(folder, framework="indexed", command=command, roles={"worker": {}})
+
+
+def reasons(found: Diagnosis) -> set[str]:
+    return {one.unknown for one in found.checked if one.id in OURS}
+
+
+def test_turned_off(moor: Moor, tmp_path: Path) -> None:
+    found = diagnosis(moor, short_job(tmp_path, 1), "--no-stacks")
+    assert reasons(found) == {"the run was started with --no-stacks"}
+    assert not (moor.only_run().root / "stacks").exists()
+
+
+def fake_tool(folder: Path, text: str) -> dict[str, str]:
+    """A py-spy that comes first on PATH."""
+    folder.mkdir()
+    tool = folder / "py-spy"
+    tool.write_text(f"#!/bin/sh\n{text}\n")
+    tool.chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def test_not_allowed_to_look(moor: Moor, tmp_path: Path) -> None:
+    env = fake_tool(tmp_path / "bin", "echo 'Permission Denied: Try again' >&2; exit 1")
+    path = short_job(tmp_path, 5)
+    assert moor("run", path, env=env).returncode == 0
+    [reason] = reasons(diagnose_run(read_run(moor.only_run())))
+    assert "may not read" in reason
+
+
+@with_tool
+def test_nobody_looks_any_more_when_moor_is_killed(moor: Moor, tmp_path: Path) -> None:
+    """py-spy ends with the trainer, which ends with `moor`."""
+    import psutil
+
+    def lookers(pid: int) -> list[psutil.Process]:
+        children = psutil.Process(pid).children()
+        return [one for one in children if "py-spy" in " ".join(one.cmdline())]
+
+    with moor.started("run", short_job(tmp_path, 60)) as process:
+        [looker] = until(lambda: lookers(process.pid), "a py-spy", 60)
+        process.kill()
+        process.wait()
+        until(lambda: not looker.is_running() or looker.status() == "zombie", "its end", 60)
+
+
+@with_tool
+def test_a_live_look_has_stacks_before_the_end(moor: Moor, tmp_path: Path) -> None:
+    with moor.started("run", short_job(tmp_path, 60)):
+        until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
+        path = moor.only_run().stack_file("worker-0")
+        told = until(lambda: list(read_lines(path)), "a first record", 60)
+    assert set(told[0]) == {"kind", "pid", "t", "hz", "seen", "places", "io"}
+    assert len(json.dumps(told[0])) < 1000
