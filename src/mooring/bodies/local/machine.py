@@ -11,11 +11,13 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import psutil
 
 from mooring.model.cluster import Cpu, Gpu, Node
 
+_PCI = Path("/sys/bus/pci/devices")
 _LSCPU = ("lscpu", "-J", "-e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE")
 
 
@@ -107,9 +109,19 @@ def _gpus() -> tuple[Gpu, ...]:
 
 
 def _gpu_cell(handle: object) -> int:
+    """As sysfs says: NVML's own answer is for cards that are NUMA cells themselves."""
     import pynvml
 
     try:
-        return max(0, int(pynvml.nvmlDeviceGetNumaNodeId(handle)))
+        pci = pynvml.nvmlDeviceGetPciInfo(handle)
     except (pynvml.NVMLError, AttributeError):
+        return 0
+    return device_cell(_PCI / f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0")
+
+
+def device_cell(folder: Path) -> int:
+    """The NUMA cell of a device; the first where the machine does not say (-1)."""
+    try:
+        return max(0, int((folder / "numa_node").read_text(encoding="ascii")))
+    except (OSError, ValueError):
         return 0
