@@ -30,6 +30,13 @@ MIB = 1 << 20
             ),
             False,
         ),
+        # Two CPUs: 3 threads are not yet twice as many, 4 are, however they are written.
+        (node(thread_env={"OMP_NUM_THREADS": "3"}), False),
+        (node(thread_env={"OMP_NUM_THREADS": "4"}), True),
+        (node(thread_env={"OMP_NUM_THREADS": " 4,2"}), True),
+        # No number: the CPUs count.
+        (node(thread_env={"OMP_NUM_THREADS": "many"}), False),
+        (node(thread_env={"MKL_NUM_THREADS": "80"}), False),
     ],
 )
 def test_threads_that_libraries_would_start(facts: NodeFacts, found: bool) -> None:

@@ -11,15 +11,17 @@ from mooring.doctor.registry import Page, node_check
 
 #: CPUs that a library would count against those it can use; below this a few threads more.
 _TIMES = 2.0
+_VARIABLE = "OMP_NUM_THREADS"
 _PAGE = Page(
     why="Numeric libraries start one thread for each CPU that they see. A container that may use "
     "a part of a large machine sees all of it, unless its CPU set is restricted, and its threads "
     "wait for each other.",
     measured="CPUs online, the CPUs of this process's affinity and the tightest CPU quota of its "
-    "control groups, read as a member's launcher reads them; and whether OMP_NUM_THREADS and the "
-    "like are set. Reported when a library would count at least twice what can be used.",
+    "control groups, read as a member's launcher reads them; and what OMP_NUM_THREADS says, which "
+    "counts more than CPUs do. Reported when a library would start at least twice as many threads "
+    "as can run.",
     fix="Start the program by Mooring, whose launcher sets the thread counts; or set the "
-    "variables.",
+    "variables to what can be used.",
 )
 _SNIPPET = """export OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads}
 export OPENBLAS_NUM_THREADS={threads}
@@ -33,16 +35,25 @@ def node_threads(facts: NodeFacts) -> Iterator[Found]:
     if facts.quota_millis is not None:
         usable = min(usable, facts.quota_millis / 1000)
     threads = whole_cpus(usable)
-    if "OMP_NUM_THREADS" in facts.thread_env or facts.online_cpus < _TIMES * max(1.0, usable):
+    told = facts.thread_env.get(_VARIABLE)
+    # A list counts by level of nesting; what is no number is not looked at by libraries either.
+    first = (told or "").split(",")[0].strip()
+    would = int(first) if first.isdecimal() else facts.online_cpus
+    if would < _TIMES * max(1.0, usable):
         return
+    if told is None:
+        says = f"a library would see {facts.online_cpus} CPUs where {usable:g} can be used"
+    else:
+        says = f"{_VARIABLE} is {told} where {usable:g} CPUs can be used"
     evidence = [
+        *([Figure(_VARIABLE, told, "", "the environment")] if told is not None else []),
         Figure("CPUs online", facts.online_cpus, "", "/sys/devices/system/cpu/online"),
         Figure("CPUs allowed", len(facts.allowed_cpus), "", "sched_getaffinity"),
     ]
     if facts.quota_millis is not None:
         evidence.append(Figure("quota", facts.quota_millis / 1000, "CPUs", "control group"))
     yield Found(
-        says=f"a library would see {facts.online_cpus} CPUs where {usable:g} can be used",
+        says=says,
         evidence=tuple(evidence),
         remedy=Remedy(
             "set thread counts, or start programs by `moor run`, which does",
