@@ -15,6 +15,9 @@ parser.add_argument("--work", type=float, default=0.02, help="CPU seconds of a s
 parser.add_argument("--pause", type=float, default=0.0, help="seconds without work in a step")
 parser.add_argument("--threads", type=int, default=0, help="further threads that never rest")
 parser.add_argument("--bind", action="store_true", help="hold itself to its first CPU")
+parser.add_argument("--on", type=int, help="hold itself to this CPU once it has its memory")
+parser.add_argument("--hop", action="store_true", help="compute on another CPU in each step")
+parser.add_argument("--widen", action="store_true", help="take all CPUs of the machine")
 parser.add_argument("--loader", action="store_true", help="a further process that never rests")
 parser.add_argument("--memory", type=float, default=0.0, help="MiB to hold")
 parser.add_argument("--shm", type=float, default=0.0, help="MiB to put into /dev/shm")
@@ -47,7 +50,18 @@ while resident_bytes() < arguments.memory * (1 << 20):
 if arguments.shm:
     with open("/dev/shm/mooring-compute", "wb") as file:  # noqa: PTH123
         file.write(bytes(int(arguments.shm * (1 << 20))))
+if arguments.on is not None:
+    os.sched_setaffinity(0, {arguments.on})
+if arguments.widen:
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+cpus = sorted(os.sched_getaffinity(0))
+step = 0
 while time.monotonic() < end:
+    if arguments.hop:
+        # There for this step, and free to go anywhere as far as anybody can see.
+        os.sched_setaffinity(0, {cpus[step % len(cpus)]})
+        os.sched_setaffinity(0, cpus)
+        step += 1
     until = time.process_time() + arguments.work
     while time.process_time() < until:
         pass

@@ -4,6 +4,11 @@
 
 typedef struct { unsigned int gpu, memory; } utilization_t;
 typedef struct { unsigned long long total, free, used; } memory_t;
+typedef struct {
+    char legacy[16];
+    unsigned int domain, bus, device, id, subsystem;
+    char name[32];
+} pci_t;
 
 static unsigned int number(const char *name, unsigned int otherwise) {
     const char *text = getenv(name);
@@ -23,12 +28,25 @@ int nvmlDeviceGetUtilizationRates(void *handle, utilization_t *use) {
 }
 int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
     memory->total = 24ull << 30;
-    memory->used = 23ull << 30;
-    memory->free = 1ull << 30;
+    memory->used = (unsigned long long)number("STUB_NVML_USED_GIB", 12) << 30;
+    memory->free = memory->total - memory->used;
     return 0;
 }
 int nvmlDeviceGetPcieThroughput(void *handle, unsigned int counter, unsigned int *value) {
-    *value = counter ? 5000000 : 400000;
+    *value = counter ? number("STUB_NVML_RX_KB", 5000000) : 400000;
+    return 0;
+}
+int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci) {
+    memset(pci, 0, sizeof *pci);
+    pci->bus = 0x3b + (unsigned int)(unsigned long)handle - 1;
+    return 0;
+}
+int nvmlDeviceGetMaxPcieLinkGeneration(void *handle, unsigned int *generation) {
+    *generation = 3;
+    return 0;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(void *handle, unsigned int *width) {
+    *width = number("STUB_NVML_LANES", 16);
     return 0;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, void *infos) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -390,19 +389,6 @@ def test_a_job_that_ends_within_its_probe_is_left_alone(moor: Moor, tmp_path: Pa
     assert len(moor.runs()) == 1
 
 
-@pytest.fixture(scope="session")
-def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a libnvidia-ml that answers what the environment says."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("nvml")
-    source = Path(__file__).parent / "nvml_stub.c"
-    command = [compiler, "-shared", "-fPIC", "-o", str(folder / "libnvidia-ml.so.1"), str(source)]
-    subprocess.run(command, check=True, timeout=60)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("answers", "processes", "wanted"),
     [
@@ -410,6 +396,13 @@ def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"STUB_NVML_BUSY": "12"}, 1, ["gpu-idle"]),
         ({"STUB_NVML_INIT": "999"}, 1, ["gpu-lost"]),
         ({"STUB_NVML_PROCESSES": "2"}, 2, ["gpu-shared"]),
+        # 23 of 24 GiB, alone and with a stranger's process on the card.
+        ({"STUB_NVML_USED_GIB": "23"}, 1, ["gpu-reserved"]),
+        ({"STUB_NVML_USED_GIB": "23", "STUB_NVML_PROCESSES": "2"}, 1, ["gpu-reserved"]),
+        # 5 GB/s over four lanes of 985 MB/s each.
+        ({"STUB_NVML_LANES": "4"}, 1, ["gpu-pcie"]),
+        # The card waits for a link that is full: the cause comes first.
+        ({"STUB_NVML_LANES": "4", "STUB_NVML_BUSY": "12"}, 1, ["gpu-pcie", "gpu-idle"]),
     ],
 )
 def test_gpus_through_a_library_in_place_of_nvml(

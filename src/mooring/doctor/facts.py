@@ -55,7 +55,21 @@ class GpuFacts:
     memory_used_bytes: int = 0
     rx_mbytes_per_s: float | None = None
     tx_mbytes_per_s: float | None = None
+    link_mbytes_per_s: float | None = None
+    """What its PCIe lanes can carry in one direction."""
     processes: int | None = None
+    cell: int | None = None
+    """The NUMA cell that it hangs off."""
+
+
+@dataclass(frozen=True)
+class CardTraffic:
+    """A network card that a member's sockets talk through, with the NUMA cell that it is on."""
+
+    name: str
+    cell: int
+    received_mbps: float
+    sent_mbps: float
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,10 @@ class MemberFacts:
     out_of_memory: bool = False
     gpus: tuple[GpuFacts, ...] = ()
     gpu_error: str = ""
+    memory_cells: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    """NUMA cell -> bytes of its memory there; empty where nobody looked."""
+    nics: tuple[CardTraffic, ...] = ()
+    """Cards whose cell is known."""
 
     @property
     def usable_cpus(self) -> float:
@@ -230,3 +248,30 @@ class NodeFacts:
     clocks: tuple[CpuClock, ...] = ()
     gpus: int = 0
     nvml_error: str = ""
+
+
+@dataclass(frozen=True)
+class GangFacts:
+    """Pods of others on a cluster that belong to one job: who holds something, and who waits."""
+
+    namespace: str
+    name: str
+    kind: str
+    holding: int
+    waiting: int
+    gpus: int
+    """Cards that those who hold something hold."""
+    nodes: tuple[str, ...]
+    waited_s: float
+    """How long the one that waits longest has waited."""
+    together: bool = True
+    """Its members surely need each other; tasks of a plain Job may not."""
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A cluster, or one namespace of it. `unseen`: why its pods could not be looked at."""
+
+    name: str
+    gangs: tuple[GangFacts, ...] = ()
+    unseen: str = ""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 
-from mooring.doctor.facts import CpuPlace, GpuFacts, MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.read_places import read_cards, read_cells, read_nics
 from mooring.doctor.read_stacks import read_stacks
+from mooring.doctor.told import mapping as _mapping
+from mooring.doctor.told import number as _number
+from mooring.doctor.told import numbers as _numbers
+from mooring.doctor.told import whole as _whole
 from mooring.frameworks import expand
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
@@ -135,35 +140,12 @@ def _member(
         )
         if isinstance(notes, list)
         else "",
-        gpus=tuple(_gpus(inside)),
+        gpus=tuple(read_cards(inside)),
+        memory_cells=read_cells(samples),
+        nics=tuple(read_nics(inside)),
         gpu_error=str(samples[-1].get("gpu_error") or "") if samples else "",
         out_of_memory="over its memory limit" in str(exit_line.get("reason", "")),
     )
-
-
-def _gpus(samples: list[Line]) -> Iterator[GpuFacts]:
-    seen: dict[str, list[Mapping[str, JsonValue]]] = {}
-    for sample in samples:
-        cards = _mapping(sample, "gpus")
-        for index in cards:
-            seen.setdefault(index, []).append(_mapping(cards, index))
-    for index, told in sorted(seen.items()):
-
-        def middle(name: str, told: list[Mapping[str, JsonValue]] = told) -> float | None:
-            known = [_number(one, name) for one in told if name in one]
-            return mean(known) if known else None
-
-        rx, tx = middle("rx_kbytes_per_s"), middle("tx_kbytes_per_s")
-        processes = [_whole(one, "processes") or 0 for one in told if "processes" in one]
-        yield GpuFacts(
-            index=int(index) if index.isdigit() else 0,
-            busy_percent=middle("busy"),
-            memory_bytes=int(middle("memory_bytes") or 0),
-            memory_used_bytes=int(middle("memory_used_bytes") or 0),
-            rx_mbytes_per_s=None if rx is None else rx / 1000,
-            tx_mbytes_per_s=None if tx is None else tx / 1000,
-            processes=max(processes) if processes else None,
-        )
 
 
 def _allowed(samples: list[Line]) -> frozenset[int]:
@@ -287,26 +269,6 @@ def read_job_text(run: RunRecord) -> tuple[str, Path]:
     source = Path(run.info.source)
     path = source if run.info.source and source.is_file() else run.job_file
     return path.read_text(encoding="utf-8"), path
-
-
-def _number(line: Mapping[str, JsonValue], name: str) -> float:
-    value = line.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _whole(line: Mapping[str, JsonValue], name: str) -> int | None:
-    value = line.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _mapping(line: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
-    value = line.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _numbers(line: Mapping[str, JsonValue], name: str) -> list[int]:
-    value = line.get(name)
-    return [one for one in value if isinstance(one, int)] if isinstance(value, list) else []
 
 
 __all__ = ["LEAST_SAMPLES", "read_job_text", "read_run", "step_rates"]

@@ -1,5 +1,7 @@
 """What NVML, the driver's own library, tells of the member's cards: use, memory, PCIe, processes.
 
+Which NUMA cell a card hangs off is sysfs's to tell: NVML knows it only of cards that are cells.
+
 Called through ctypes: the launcher depends on nothing. Without the library there is nothing to
 tell; one that refuses is told, because training then fails or hangs for reasons that nobody sees:
 a container whose control group was rewritten loses its devices ("Unknown Error").
@@ -17,6 +19,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 # nvml.h: nvmlReturn_t and nvmlPcieUtilCounter_t.
 _SUCCESS, _INSUFFICIENT_SIZE, _UNKNOWN = 0, 7, 999
 _PCIE_TX, _PCIE_RX = 0, 1
+_PCI = "/sys/bus/pci/devices"
 
 
 class _Utilization(ctypes.Structure):
@@ -31,11 +34,25 @@ class _Memory(ctypes.Structure):
     ]
 
 
+class _Pci(ctypes.Structure):
+    _fields_ = [
+        ("legacy", ctypes.c_char * 16),
+        ("domain", ctypes.c_uint),
+        ("bus", ctypes.c_uint),
+        ("device", ctypes.c_uint),
+        ("device_id", ctypes.c_uint),
+        ("subsystem_id", ctypes.c_uint),
+        ("bus_id", ctypes.c_char * 32),
+    ]
+
+
 class Gpus:
     """The cards of a member; `error` is why the driver does not answer."""
 
-    def __init__(self, library: Any, wanted: list[int] | None) -> None:
+    def __init__(self, library: Any, wanted: list[int] | None, pci: str = _PCI) -> None:
         self._nvml = library
+        self._pci = pci
+        self._places: dict[int, dict[str, int]] = {}
         self._cards: dict[int, Any] = {}
         self._turn = 0
         self.error = self._open(wanted)
@@ -53,13 +70,34 @@ class Gpus:
                 if code != _SUCCESS:
                     return self._text(code)
                 self._cards[index] = handle
+                self._places[index] = self._place(handle)
         return ""
+
+    def _place(self, handle: Any) -> dict[str, int]:
+        """The card's NUMA cell and its link to the rest of the machine, as far as they are told."""
+        place: dict[str, int] = {}
+        where = _Pci()
+        ask = getattr(self._nvml, "nvmlDeviceGetPciInfo_v3", None)
+        if ask is not None and ask(handle, ctypes.byref(where)) == _SUCCESS:
+            name = "%04x:%02x:%02x.0" % (where.domain, where.bus, where.device)
+            cell = device_cell("%s/%s" % (self._pci, name))
+            if cell is not None:
+                place["cell"] = cell
+        # An idle card lowers the speed of its lanes, not their number.
+        for key, function in (
+            ("link_gen", "nvmlDeviceGetMaxPcieLinkGeneration"),
+            ("link_width", "nvmlDeviceGetCurrPcieLinkWidth"),
+        ):
+            value, ask = ctypes.c_uint(), getattr(self._nvml, function, None)
+            if ask is not None and ask(handle, ctypes.byref(value)) == _SUCCESS:
+                place[key] = value.value
+        return place
 
     def measure(self) -> dict[str, Any]:
         """Card -> figures; a figure that a card does not have is left out."""
         found: dict[str, Any] = {}
         for index, handle in self._cards.items():
-            card: dict[str, Any] = {}
+            card: dict[str, Any] = dict(self._places[index])
             use, memory, count = _Utilization(), _Memory(), ctypes.c_uint(0)
             code = self._nvml.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(use))
             if code == _SUCCESS:
@@ -103,3 +141,13 @@ def find(wanted: list[int] | None, library: str = _LIBRARY) -> Gpus | None:
     except (OSError, AttributeError):
         # No library, or one so old that it lacks a function that is asked for.
         return None
+
+
+def device_cell(folder: str) -> int | None:
+    """The NUMA cell of a device by its folder in sysfs; None where the machine does not say."""
+    try:
+        with open(folder + "/numa_node", encoding="ascii") as file:
+            cell = int(file.read())
+    except (OSError, ValueError):
+        return None
+    return cell if cell >= 0 else None

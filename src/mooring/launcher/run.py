@@ -283,13 +283,13 @@ class Member:
     def _take_sample(self) -> float:
         if self._sampler is None:
             # Not needed to start, so loaded when the processes already run.
-            from . import gpus, linux, sockets
+            from . import gpus, linux, nics, sockets
             from .sample import Sampler
 
             peers = sockets.peer_addresses(self._contract.peers, self._addresses)
             self._sampler = Sampler(
                 self._groups,
-                sockets.Traffic(peers) if linux.AVAILABLE else None,
+                sockets.Traffic(peers, nics.find()) if linux.AVAILABLE else None,
                 self._contract.sample_interval_s,
                 self._reaped_before,
                 gpus.find(self._contract.gpus),

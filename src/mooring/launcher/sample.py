@@ -13,6 +13,7 @@ import resource
 import time
 
 from . import cgroups, procfs
+from .cells import Cells
 from .sockets import Traffic
 from .threads import Threads
 
@@ -46,6 +47,8 @@ class Sampler:
         self._cpu_group = groups.get("cpu")
         self._traffic = traffic
         self._cards = cards
+        self._cells = Cells(groups.get("memory"), time.monotonic())
+        self._pids: list[int] = []
         self._least_interval_s = interval_s
         self.interval_s = interval_s
         self._base = reaped_before
@@ -71,6 +74,9 @@ class Sampler:
         sample["interval_s"] = round(self.interval_s, 3)
         cost_s = time.process_time() - began
         self.interval_s = max(self._least_interval_s, cost_s / _SHARE)
+        cells = self._cells.measure(self._pids, sample["rss_bytes"], time.monotonic())
+        if cells is not None:
+            sample["cells"] = cells
         return sample
 
     def _subtree(self) -> dict[str, Any]:
@@ -99,6 +105,7 @@ class Sampler:
         self._cpu_s = max(self._cpu_s, cpu_s + ticks * _TICK_S)
         self._count_switches(self._threads.end(), reaped)
         self._threads.forget(pids)
+        self._pids = pids
         sample: dict[str, Any] = {
             "cpu_s": round(self._cpu_s, 4),
             "ctx_vol": self._switches[0],

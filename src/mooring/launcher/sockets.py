@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Mapping
 
+    from . import nics
+
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
@@ -46,10 +48,19 @@ class Socket:
     """One TCP socket: who owns it, whom it talks to, what went through it since it was opened."""
 
     def __init__(
-        self, cookie: bytes, inode: int, address: bytes, port: int, sent: int, received: int
+        self,
+        cookie: bytes,
+        inode: int,
+        own: bytes,
+        address: bytes,
+        port: int,
+        sent: int,
+        received: int,
     ) -> None:
+        """`own` is the address at our end, `address` and `port` are the other end."""
         self.cookie = cookie
         self.inode = inode
+        self.own = own
         self.address = address
         self.port = port
         self.sent = sent
@@ -59,8 +70,10 @@ class Socket:
 class Traffic:
     """Totals by peer that never go back: a socket that closed keeps its last counts."""
 
-    def __init__(self, peers: Iterable[tuple[str, str, list[int]]]) -> None:
-        """`peers`: (member, numeric address, its listening ports)."""
+    def __init__(
+        self, peers: Iterable[tuple[str, str, list[int]]], cards: nics.Nics | None = None
+    ) -> None:
+        """`peers`: (member, numeric address, its listening ports). With `cards` also by card."""
         self._by_port: dict[tuple[bytes, int], str] = {}
         owners: dict[bytes, set[str]] = {}
         for member, address, ports in peers:
@@ -73,27 +86,38 @@ class Traffic:
         self._by_address = {
             packed: next(iter(members)) for packed, members in owners.items() if len(members) == 1
         }
-        self._open: dict[bytes, tuple[str, int, int]] = {}
+        self._cards = cards
+        self._open: dict[bytes, tuple[str, str, int, int]] = {}
         self._closed: dict[str, list[int]] = {}
+        self._closed_by_card: dict[str, list[int]] = {}
 
     def measure(self, pids: Iterable[int]) -> dict[str, Any]:
         inodes = socket_inodes(pids)
-        now: dict[bytes, tuple[str, int, int]] = {}
+        now: dict[bytes, tuple[str, str, int, int]] = {}
         if inodes:
             for found in dump(inodes):
-                now[found.cookie] = (self._owner(found), found.sent, found.received)
-        for cookie, (member, sent, received) in self._open.items():
+                card = self._cards.of(found.own) if self._cards is not None else ""
+                now[found.cookie] = (self._owner(found), card, found.sent, found.received)
+        for cookie, (member, card, sent, received) in self._open.items():
             if cookie not in now:
                 _add(self._closed, member, sent, received)
+                _add(self._closed_by_card, card, sent, received)
         self._open = now
         totals = {member: list(pair) for member, pair in self._closed.items()}
-        for member, sent, received in now.values():
+        cards = {card: list(pair) for card, pair in self._closed_by_card.items()}
+        for member, card, sent, received in now.values():
             _add(totals, member, sent, received)
-        return {
+            _add(cards, card, sent, received)
+        measured: dict[str, Any] = {
             "tx_bytes": sum(pair[0] for pair in totals.values()),
             "rx_bytes": sum(pair[1] for pair in totals.values()),
             "peers": totals,
         }
+        if self._cards is not None and self._cards.cells:
+            measured["nics"] = {
+                card: [cell, *cards.get(card, (0, 0))] for card, cell in self._cards.cells.items()
+            }
+        return measured
 
     def _owner(self, found: Socket) -> str:
         member = self._by_port.get((found.address, found.port))
@@ -164,13 +188,16 @@ def _parse(data: bytes, inodes: set[int], found: list[Socket]) -> bool:
             return False
         body = at + _HEADER.size
         if kind == _SOCK_DIAG_BY_FAMILY:
-            family, _, port, _, address, cookie, inode = _MESSAGE.unpack_from(data, body)
+            family, _, port, own, address, cookie, inode = _MESSAGE.unpack_from(data, body)
             if inode in inodes:
                 counts = _counts(data, body + _MESSAGE.size, at + length)
                 if counts is not None:
-                    remote = address[:4] if family == socket.AF_INET else _unmapped(address)
+                    ends = [
+                        end[:4] if family == socket.AF_INET else _unmapped(end)
+                        for end in (own, address)
+                    ]
                     number = int.from_bytes(port, "big")
-                    found.append(Socket(cookie, inode, remote, number, *counts))
+                    found.append(Socket(cookie, inode, ends[0], ends[1], number, *counts))
         at += (length + 3) & ~3
     return True
 

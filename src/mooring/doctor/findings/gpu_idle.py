@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from statistics import mean
 
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import RUN_CHECKS, Page, Unknown, run_check
 
 _IDLE = 40.0
 _BUSY_CPU = 0.9
+#: Checks whose findings do not keep a card waiting: they tell of waste, of what would come, or of a
+#: job that does not run.
+_NO_CAUSE = frozenset(
+    {"gpu-idle", "gpu-lost", "gpu-reserved", "cpu-idle", "ps-idle", "ps-scaling", "job-pending"}
+)
 _PAGE = Page(
     why="A card that is idle half of the time trains half as fast as it could, and costs the same.",
     measured="NVML's utilisation of the member's cards in each sample while the job trained (the "
     "share of time in which any kernel ran), with bytes over PCIe, processes on the card, and "
     "the CPUs of the member. Below 40 % on average is reported. It does not say how well kernels "
-    "use the card.",
+    "use the card. The likely cause is the heaviest other finding of the same run; where there is "
+    "none, the member's CPUs tell whether the CPU or something else is waited for.",
     fix="Follow the likely cause: more CPUs or loader processes where the CPU is full; "
     "prefetching, larger files or local copies where it is not; larger batches; the network "
     "where members wait for each other.",
@@ -36,7 +43,8 @@ def idle(facts: RunFacts) -> Iterator[Found]:
     if not waiting:
         return
     worst, busy = min(waiting, key=lambda one: one[1])
-    cause = _cause(worst)
+    other = _heaviest(facts)
+    cause = f"{other[1].says} ({other[0]})" if other else _cause(worst)
     yield Found(
         says=f"{worst.name}: its GPUs are busy {busy:.0f} % of the time; likely {cause}",
         evidence=(
@@ -60,9 +68,10 @@ def idle(facts: RunFacts) -> Iterator[Found]:
             Figure("CPUs used", worst.use.cpus if worst.use else 0.0, "", SAMPLES, (worst.name,)),
             Figure("CPUs that it may use", worst.usable_cpus, "", SAMPLES, (worst.name,)),
         ),
-        remedy=Remedy("feed the card", where=cause),
+        remedy=Remedy(f"see to {other[0]} first" if other else "feed the card", where=cause),
         confidence=Confidence.LIKELY,
-        weight=0.5 * (1 - busy / 100),
+        # A symptom comes behind its cause.
+        weight=min(0.5 * (1 - busy / 100), 0.9 * other[1].weight if other else 1.0),
         members=names(one for one, _ in waiting),
         gain=Gain(1.0, min(100 / max(busy, 1.0), 10.0), "if kernels ran all the time"),
     )
@@ -71,6 +80,16 @@ def idle(facts: RunFacts) -> Iterator[Found]:
 def _busy(member: MemberFacts) -> float | None:
     known = [card.busy_percent for card in member.gpus if card.busy_percent is not None]
     return mean(known) if known else None
+
+
+def _heaviest(facts: RunFacts) -> tuple[str, Found] | None:
+    """What else is wrong with the run, worst first."""
+    found: list[tuple[str, Found]] = []
+    for check in RUN_CHECKS.values():
+        if check.id not in _NO_CAUSE:
+            with suppress(Unknown):
+                found += [(check.id, one) for one in check.rule(facts)]
+    return max(found, key=lambda one: one[1].weight, default=None)
 
 
 def _cause(member: MemberFacts) -> str:
