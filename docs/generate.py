@@ -20,7 +20,7 @@ from mooring.brain.profile import ALWAYS, EVENNESS, VOLUMES
 from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
 from mooring.doctor import findings  # noqa: F401  registers the checks
-from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS, Page
+from mooring.doctor.registry import CLUSTER_CHECKS, NODE_CHECKS, RUN_CHECKS, Page
 from mooring.importers import import_manifests
 from mooring.importers.tracked import Entry, Outcome
 from mooring.install.chart import chart
@@ -275,6 +275,7 @@ def finding_pages() -> dict[str, str]:
     groups = (
         ("Of a run", "`moor doctor RUN`", RUN_CHECKS.values()),
         ("Of a machine or container", "`moor doctor --node`", NODE_CHECKS.values()),
+        ("Of a cluster", "`moor doctor --context C`", CLUSTER_CHECKS.values()),
     )
     index = "# Findings\n\nWhat [the doctor](../doctor.md) can find, from its own registry.\n"
     pages = {}

@@ -61,6 +61,7 @@ def doctor(
 
     With --context, --kubeconfig or --namespace: a job on a cluster, RUN being its name. What its
     launchers sample stays in the pods; its place, its CPUs and what it waits for are looked at.
+    Without RUN: the cluster, or the namespace, as a whole.
     """
     from mooring.doctor import diagnose_node, diagnose_run
 
@@ -72,18 +73,19 @@ def doctor(
         found = diagnose_node(read_node())
         _show(found, [""] * len(found.findings), as_json, html_file)
         return 0
-    if run is None:
-        raise BadInput.at("moor doctor", "RUN", "nothing", "a run, or --node")
     target = target_of(context, kubeconfig, namespace)
+    if run is None and target is None:
+        raise BadInput.at("moor doctor", "RUN", "nothing", "a run, --node, or --context")
     if target is not None:
         if live or apply:
             raise BadInput.at("moor doctor", "--context", "--live or --fix as well", "it alone")
-        found = _on_cluster(target, run)
+        found = _whole_cluster(target, namespace) if run is None else _on_cluster(target, run)
         _show(found, [""] * len(found.findings), as_json, html_file)
         return 0
     from mooring.doctor.read_run import read_run
     from mooring.record import find_run
 
+    assert run is not None
     record = find_run(run)
     if live:
         return _live(record, as_json)
@@ -107,6 +109,20 @@ def _on_cluster(target: Target, name: str) -> Diagnosis:
     async def ask() -> Diagnosis:
         async with Client(target.access) as client:
             return await diagnose_job(client, await find_job(client, name, target.namespace))
+
+    return asyncio.run(ask())
+
+
+def _whole_cluster(target: Target, namespace: str | None) -> Diagnosis:
+    import asyncio
+
+    from mooring.doctor import diagnose_cluster
+    from mooring.kubeapi.client import Client
+    from mooring.remote.gangs import read_gangs
+
+    async def ask() -> Diagnosis:
+        async with Client(target.access) as client:
+            return diagnose_cluster(await read_gangs(client, namespace, time.time()))
 
     return asyncio.run(ask())
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mooring.doctor import findings  # noqa: F401  registers the checks
-from mooring.doctor.facts import NodeFacts, RunFacts
+from mooring.doctor.facts import ClusterFacts, NodeFacts, RunFacts
 from mooring.doctor.finding import Diagnosis
-from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS, diagnose
+from mooring.doctor.registry import CLUSTER_CHECKS, NODE_CHECKS, RUN_CHECKS, diagnose
 
 
 def diagnose_run(facts: RunFacts) -> Diagnosis:
@@ -14,3 +14,7 @@ def diagnose_run(facts: RunFacts) -> Diagnosis:
 
 def diagnose_node(facts: NodeFacts) -> Diagnosis:
     return diagnose(facts, NODE_CHECKS.values(), facts.name)
+
+
+def diagnose_cluster(facts: ClusterFacts) -> Diagnosis:
+    return diagnose(facts, CLUSTER_CHECKS.values(), facts.name)

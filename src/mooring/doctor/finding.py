@@ -144,6 +144,11 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     checked: tuple[Checked, ...]
 
+    def with_those_of(self, other: Diagnosis) -> Diagnosis:
+        """Both looks at once, still worst first."""
+        findings = sorted((*self.findings, *other.findings), key=lambda one: -one.found.weight)
+        return Diagnosis(self.of, tuple(findings), (*self.checked, *other.checked))
+
     def document(self, patches: Sequence[str] = ()) -> dict[str, JsonValue]:
         told = patches or [""] * len(self.findings)
         return {

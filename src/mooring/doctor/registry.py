@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from mooring.doctor.facts import NodeFacts, RunFacts
+from mooring.doctor.facts import ClusterFacts, NodeFacts, RunFacts
 from mooring.doctor.finding import Checked, Diagnosis, Finding, Found
 
 Facts = TypeVar("Facts")
@@ -41,6 +41,7 @@ class Check(Generic[Facts]):
 
 RUN_CHECKS: dict[str, Check[RunFacts]] = {}
 NODE_CHECKS: dict[str, Check[NodeFacts]] = {}
+CLUSTER_CHECKS: dict[str, Check[ClusterFacts]] = {}
 
 
 def run_check(id: str, title: str, page: Page) -> Callable[[Rule[RunFacts]], Rule[RunFacts]]:
@@ -58,6 +59,18 @@ def node_check(id: str, title: str, page: Page) -> Callable[[Rule[NodeFacts]], R
 
     def register(rule: Rule[NodeFacts]) -> Rule[NodeFacts]:
         NODE_CHECKS[id] = Check(id, title, page, rule)
+        return rule
+
+    return register
+
+
+def cluster_check(
+    id: str, title: str, page: Page
+) -> Callable[[Rule[ClusterFacts]], Rule[ClusterFacts]]:
+    """Registers a check of a cluster as a whole."""
+
+    def register(rule: Rule[ClusterFacts]) -> Rule[ClusterFacts]:
+        CLUSTER_CHECKS[id] = Check(id, title, page, rule)
         return rule
 
     return register

@@ -5,11 +5,14 @@ Samples stay in the pods, so checks of rates have no answer here and say so.
 
 from __future__ import annotations
 
-from mooring.doctor import Diagnosis, diagnose_run
+import time
+
+from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.kubeapi.client import Client
 from mooring.model.member import MemberId, Pinning
 from mooring.operator.jobs import JobView, Meaning, meaning_of
+from mooring.remote.gangs import read_gangs
 from mooring.remote.report import JobReport, MemberReport, report_of
 
 #: How `remote.report` begins the reason why CPUs are not a member's own.
@@ -18,9 +21,14 @@ _WAITING = "Pending"
 
 
 async def diagnose_job(client: Client, view: JobView) -> Diagnosis:
-    """Raises BadInput if the job itself is none."""
+    """Raises BadInput if the job itself is none. Of a job that waits, the cluster is looked at too:
+    somebody may hold for nothing what it needs."""
     meaning = meaning_of(view.object)
-    return diagnose_run(facts_of(await report_of(client, view), meaning))
+    facts = facts_of(await report_of(client, view), meaning)
+    found = diagnose_run(facts)
+    if not facts.waits_for:
+        return found
+    return found.with_those_of(diagnose_cluster(await read_gangs(client, None, time.time())))
 
 
 def facts_of(report: JobReport, meaning: Meaning) -> RunFacts:

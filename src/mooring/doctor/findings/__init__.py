@@ -11,6 +11,7 @@ from mooring.doctor.findings import (  # noqa: F401
     cpu_throttled,
     cpu_wandering,
     evaluation_often,
+    gang_half_started,
     gpu_far,
     gpu_idle,
     gpu_lost,
