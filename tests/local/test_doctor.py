@@ -424,6 +424,21 @@ def test_gpus_through_a_library_in_place_of_nvml(
     assert ids(diagnosis(moor)) == wanted
 
 
+def test_gpus_and_their_links_in_the_report(moor: Moor, tmp_path: Path, nvml: Path) -> None:
+    job = write_job(
+        tmp_path, framework="indexed", command=steps("time.sleep(0.1)"), roles={"worker": {}}
+    )
+    answer = moor("run", job, env={"LD_LIBRARY_PATH": str(nvml), "STUB_NVML_CARDS": "2"})
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "PCIe in, MB/s" in answer.stdout
+    cards = moor.report()["cards"]
+    assert [(card["gpu"], card["received_mbytes_per_s"]) for card in cards] == [
+        ("0", 5000.0),
+        ("1", 5000.0),
+    ]
+    assert "GPU receives over PCIe" in moor("report", "last", "-o", "html").stdout
+
+
 def test_a_container_that_lost_its_gpus(moor: Moor, nvml: Path) -> None:
     env = {"LD_LIBRARY_PATH": str(nvml), "STUB_NVML_INIT": "999"}
     document = json.loads(moor("doctor", "--node", "--json", env=env).stdout)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from mooring.model.cluster import format_cpus
 from mooring.record.journal import JsonValue
+from mooring.report.cards import CardFigures
 from mooring.report.view import MemberView, RunView
 
 
@@ -103,6 +104,7 @@ class Report:
     enforced_by: str
     notes: tuple[str, ...]
     before: Before | None = None
+    cards: tuple[CardFigures, ...] = ()
 
     @property
     def faster(self) -> float | None:
@@ -147,6 +149,7 @@ def figures(view: RunView) -> Report:
         enforced_by=view.enforces,
         notes=view.notes,
         before=_before(view),
+        cards=tuple(card for member in members for card in member.cards.figures(member.name)),
     )
 
 

@@ -9,6 +9,7 @@ import jinja2
 
 from mooring.record import RunRecord, read_lines
 from mooring.report import text
+from mooring.report.cards import CardCurves
 from mooring.report.charts import Curve, line_chart
 from mooring.report.figures import Report
 
@@ -29,7 +30,7 @@ def render_html(run: RunRecord, figures: Report) -> str:
 
 
 def _charts(run: RunRecord, figures: Report) -> list[str]:
-    examples, cpu, received = [], [], []
+    examples, cpu, received, cards = [], [], [], CardCurves()
     start_s = figures.started_s or 0.0
     for member in figures.members:
         steps: list[tuple[float, float]] = []
@@ -44,6 +45,7 @@ def _charts(run: RunRecord, figures: Report) -> list[str]:
                 done += count if isinstance(count, int | float) else 0
                 steps.append((at_s - start_s, done))
             elif line.get("kind") == "sample":
+                cards.add(member.member, at_s - start_s, line)
                 cpu_s, rx = line.get("cpu_s"), line.get("rx_bytes")
                 if isinstance(cpu_s, int | float) and isinstance(rx, int | float):
                     samples.append((at_s - start_s, cpu_s, rx))
@@ -57,6 +59,7 @@ def _charts(run: RunRecord, figures: Report) -> list[str]:
         ("examples/s", examples),
         ("CPU %", cpu),
         ("received, Mbit/s", received),
+        *cards.charts(),
     )
     return [line_chart(title, curves) for title, curves in wanted if curves]
 

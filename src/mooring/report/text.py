@@ -127,6 +127,8 @@ def report(figures: Report) -> RenderableType:
         parts += [Text(), _servers(figures)]
     if figures.nodes:
         parts += [Text(), _nodes(figures)]
+    if figures.cards:
+        parts += [Text(), _cards(figures)]
     notes = [*figures.notes, *_member_notes(figures)]
     if figures.enforced_by:
         notes.insert(0, f"held by {figures.enforced_by}")
@@ -216,6 +218,24 @@ def _nodes(figures: Report) -> Table:
     for node in figures.nodes:
         limit = f"{node.nic_mbps} Mbit/s" if node.nic_mbps else "none"
         table.add_row(node.node, size(node.received_bytes), size(node.sent_bytes), limit)
+    return table
+
+
+def _cards(figures: Report) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("GPU of", no_wrap=True)
+    for name in ("GPU", "busy %", "memory", "of", "PCIe in, MB/s", "PCIe out, MB/s"):
+        table.add_column(name, justify="right")
+    for card in figures.cards[:_MOST_ROWS]:
+        table.add_row(
+            card.member,
+            card.gpu,
+            number(card.busy_percent),
+            size(card.memory_used_bytes),
+            size(card.memory_bytes),
+            number(card.received_mbytes_per_s),
+            number(card.sent_mbytes_per_s),
+        )
     return table
 
 

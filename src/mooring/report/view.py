@@ -14,6 +14,7 @@ from mooring.model.cluster import format_cpus
 from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord, Tail
 from mooring.record.journal import JsonValue, Line
+from mooring.report.cards import Cards
 
 #: Rates are taken over this many seconds: long enough for slow steps, short enough to be live.
 _RATE_WINDOW_S = 10.0
@@ -69,6 +70,7 @@ class MemberView:
     notes: tuple[str, ...] = ()
     totals: dict[str, float] = field(default_factory=dict)
     peers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    cards: Cards = field(default_factory=Cards)
     rss_bytes: int = 0
     peak_rss_bytes: int = 0
     threads: int = 0
@@ -148,6 +150,7 @@ class MemberView:
         used = line.get("last_cpus")
         for cpu, threads in used.items() if isinstance(used, dict) else ():
             self.used_cpus[cpu] = self.used_cpus.get(cpu, 0) + (_int(threads) or 0)
+        self.cards.add(line)
         self.sampled_until_s = at_s
         self.rss_bytes = _int(line.get("rss_bytes")) or 0
         self.peak_rss_bytes = max(self.peak_rss_bytes, self.rss_bytes)

@@ -18,13 +18,15 @@ _BUSY_CPU = 0.9
 _NO_CAUSE = frozenset(
     {"gpu-idle", "gpu-lost", "gpu-reserved", "cpu-idle", "ps-idle", "ps-scaling", "job-pending"}
 )
+#: A finding that costs less than this is not what a card waits for most of the time.
+_LEAST_WEIGHT = 0.2
 _PAGE = Page(
     why="A card that is idle half of the time trains half as fast as it could, and costs the same.",
     measured="NVML's utilisation of the member's cards in each sample while the job trained (the "
     "share of time in which any kernel ran), with bytes over PCIe, processes on the card, and "
     "the CPUs of the member. Below 40 % on average is reported. It does not say how well kernels "
-    "use the card. The likely cause is the heaviest other finding of the same run; where there is "
-    "none, the member's CPUs tell whether the CPU or something else is waited for.",
+    "use the card. The likely cause is the heaviest other finding of the same run; where none "
+    "is heavy, the member's CPUs tell whether the CPU or something else is waited for.",
     fix="Follow the likely cause: more CPUs or loader processes where the CPU is full; "
     "prefetching, larger files or local copies where it is not; larger batches; the network "
     "where members wait for each other.",
@@ -88,7 +90,9 @@ def _heaviest(facts: RunFacts) -> tuple[str, Found] | None:
     for check in RUN_CHECKS.values():
         if check.id not in _NO_CAUSE:
             with suppress(Unknown):
-                found += [(check.id, one) for one in check.rule(facts)]
+                found += [
+                    (check.id, one) for one in check.rule(facts) if one.weight >= _LEAST_WEIGHT
+                ]
     return max(found, key=lambda one: one[1].weight, default=None)
 
 
