@@ -108,6 +108,9 @@ _SMALL_SHM = (
     'mount -t tmpfs -o size=8m t /dev/shm && exec "$@"',
     "sh",
 )
+#: What /sys says; the memory and the CPUs are the machine's own.
+_TWO_CELLS = ("sh", str(JOBS / "two-cells.sh"))
+_NO_GROUPS = ("unshare", "-m", "sh", "-c", 'umount -R /sys/fs/cgroup; exec "$@"', "sh")
 _ONE = {"resources": {"cpu": 1}}
 _TWO = {"replicas": 2}
 _BENCH = {"BENCH_COUNT": "2"}
@@ -127,6 +130,12 @@ def injected() -> Sequence[Case]:
         Case("a loader beside the trainer", "cpu-starved", compute("--loader", **own)),
         Case("CPUs that nobody uses", "cpu-idle",
              compute("--work", "0", "--pause", "0.1", worker={"resources": {"cpu": 2}})),
+        Case("a program that leaves its own CPUs", "cpu-not-pinned", compute("--widen", **own),
+             prefix=_NO_GROUPS),
+        Case("threads between two caches", "cpu-wandering", compute("--hop", threads=1),
+             prefix=_TWO_CELLS),
+        Case("memory on the other NUMA cell", "mem-remote",
+             compute("--memory", "120", "--on", "1"), prefix=_TWO_CELLS),
         Case("memory close to its limit", "mem-limit",
              compute("--memory", "60", worker={"resources": {"memory": "64Mi"}})),
         Case("a full /dev/shm", "shm-full", compute("--shm", "7.5"), prefix=_SMALL_SHM),
@@ -160,6 +169,8 @@ def healthy() -> Sequence[Case]:
         *(Case(f"examples/{name}", "", EXAMPLES / name / "job.yaml") for name in examples),
         Case("two workers of one thread, PyTorch", "", JOBS / "mlp.yaml", ("pinning=shared",),
              env=_BENCH),
+        Case("memory on its own NUMA cell", "", compute("--memory", "120", "--on", "0"),
+             prefix=_TWO_CELLS),
         Case("servers and workers", "", traffic("--bytes", "100000", ps=_TWO, worker=_TWO)),
         Case("the same on cards with room", "", traffic("--bytes", "2000", ps=_TWO, worker=_TWO),
              nodes=2, nic_mbps=100),

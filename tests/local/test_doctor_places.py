@@ -98,27 +98,23 @@ def answered(found: Diagnosis) -> set[str]:
 
 
 @pytest.mark.parametrize(("cpu", "wanted"), [("0", []), ("1", ["mem-remote"])])
-def test_memory_near_and_far(moor: Moor, tmp_path: Path, cpu: str, wanted: list[str]) -> None:
-    found = run(moor, two_cells(tmp_path), ["--memory", "120", "--on", cpu])
+def test_memory_near_and_far(moor: Moor, cpu: str, wanted: list[str]) -> None:
+    found = run(moor, two_cells(), ["--memory", "120", "--on", cpu])
     assert ids(found) == wanted
     assert "mem-remote" in answered(found)
 
 
 @pytest.mark.parametrize(("arguments", "wanted"), [(["--hop"], ["cpu-wandering"]), ([], [])])
-def test_a_member_that_wanders(
-    moor: Moor, tmp_path: Path, arguments: list[str], wanted: list[str]
-) -> None:
+def test_a_member_that_wanders(moor: Moor, arguments: list[str], wanted: list[str]) -> None:
     # One thread, which a cell has room for.
-    found = run(moor, two_cells(tmp_path), arguments or ["--on", "0"], threads=1)
+    found = run(moor, two_cells(), arguments or ["--on", "0"], threads=1)
     assert ids(found) == wanted
     assert "cpu-wandering" in answered(found)
 
 
 @pytest.mark.parametrize(("cell", "wanted"), [(0, []), (1, ["gpu-far"])])
-def test_a_card_near_and_far(
-    moor: Moor, tmp_path: Path, nvml: Path, cell: int, wanted: list[str]
-) -> None:
-    prefix = two_cells(tmp_path, {CARD: cell})
+def test_a_card_near_and_far(moor: Moor, nvml: Path, cell: int, wanted: list[str]) -> None:
+    prefix = two_cells({CARD: cell})
     found = run(moor, prefix, ["--on", "0"], {"LD_LIBRARY_PATH": str(nvml)})
     assert ids(found) == wanted
     assert "gpu-far" in answered(found)
@@ -138,10 +134,10 @@ def test_a_program_that_leaves_the_cpus_that_it_was_given(
 
 @pytest.mark.skipif(netns.why_not() is not None, reason=str(netns.why_not()))
 @pytest.mark.parametrize(("cell", "found"), [(0, False), (1, True)])
-def test_a_network_card_near_and_far(moor: Moor, tmp_path: Path, cell: int, found: bool) -> None:
+def test_a_network_card_near_and_far(moor: Moor, cell: int, found: bool) -> None:
     """The member computes on cell 0."""
     network = ["unshare", "-n", "sh", "-c", CABLE, "sh"]
-    prefix = [*network, *two_cells(tmp_path, nics={"card": (MAC, cell)})]
+    prefix = [*network, *two_cells(nic=f"card={MAC}={cell}")]
     told = run(moor, prefix, ["-c", SEND], {"PYTHON": sys.executable})
     assert ("nic-far" in ids(told)) is found
     assert "nic-far" in answered(told)

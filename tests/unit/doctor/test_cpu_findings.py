@@ -104,6 +104,11 @@ def test_a_neighbour_on_its_cpu(cpu_s: float, wait_s: float, found: bool) -> Non
     assert bool(check_run("cpu-neighbour", run(exclusive(cpu_s, wait_s)))) is found
 
 
+def test_who_left_its_cpus_has_no_neighbours_there() -> None:
+    with pytest.raises(Unknown):
+        check_run("cpu-neighbour", run(exclusive(2.0, 8.0, allowed_cpus=frozenset({0, 1}))))
+
+
 @pytest.mark.parametrize(
     ("wait_s", "found"),
     # 10 s of CPU time; 1.5 threads, 1.6 threads, 3.1 threads (a matter of thread counts)

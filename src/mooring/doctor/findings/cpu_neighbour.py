@@ -25,7 +25,12 @@ _PAGE = Page(
 
 @run_check("cpu-neighbour", "Others compute on its exclusive CPUs", _PAGE)
 def neighbour(facts: RunFacts) -> Iterator[Found]:
-    exclusive = [member for member in facts.members if member.exclusive and member.held_cpus]
+    # A program that has left its CPUs meets others elsewhere: that is cpu-not-pinned.
+    exclusive = [
+        member
+        for member in facts.members
+        if member.exclusive and member.held_cpus and member.allowed_cpus <= member.held_cpus
+    ]
     if not exclusive:
         raise Unknown("no member has CPUs of its own")
     disturbed = []
