@@ -8,7 +8,6 @@ the adapter, over them what the user set, over that the identity, which a job ma
 
 from __future__ import annotations
 
-import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -116,9 +115,6 @@ class Framework(ABC):
 
 def member_env(identity: Identity) -> dict[str, str]:
     """The variables that every process of a member gets, whatever its framework."""
-    peers = {
-        role: [peer.main_address for peer in mine] for role, mine in identity.peers.by_role.items()
-    }
     me = identity.member
     return {
         "MOORING_JOB": identity.job,
@@ -128,7 +124,7 @@ def member_env(identity: Identity) -> dict[str, str]:
         "MOORING_EPOCH": str(identity.epoch),
         "MOORING_WORLD_SIZE": str(identity.world_size),
         "MOORING_LOCAL_WORLD_SIZE": str(identity.me.processes),
-        "MOORING_PEERS": json.dumps(peers, separators=(",", ":")),
+        "MOORING_PEERS": identity.peers.addresses_json,
     }
 
 

@@ -38,7 +38,7 @@ class Indexed(Framework):
         for role, peers in identity.peers.by_role.items():
             prefix = f"VC_{role.upper().replace('-', '_')}"
             env[f"{prefix}_NUM"] = str(len(peers))
-            env[f"{prefix}_HOSTS"] = ",".join(peer.host for peer in peers)
+            env[f"{prefix}_HOSTS"] = identity.peers.hosts[role]
         # Scripts divide the work by VC_TASK_INDEX and VC_WORKER_NUM whatever their role is called.
         env.setdefault("VC_WORKER_NUM", str(len(identity.of_role(member.id.role))))
         per_process = [{"JOB_COMPLETION_INDEX": str(rank)} for rank in identity.ranks]

@@ -31,6 +31,7 @@ def read_document() -> dict[str, Any]:
         raise LauncherError("%s: not JSON: %s" % (VARIABLE, error)) from error
     if not isinstance(document, dict):
         raise LauncherError("%s: not a JSON object" % VARIABLE)
+    _unpack_variables(document)
     home = os.path.dirname(str(document.get("sample_path") or "")) or "."
     document["attempt"] = int(document.get("attempt") or 0) + _restarts(home)
     agent = document.get("agent")
@@ -59,6 +60,21 @@ def unpack(document: dict[str, Any]) -> None:
         raise LauncherError("cannot unpack the job: %s" % error) from error
     cwd = str(document.get("cwd") or "")
     document["cwd"] = os.path.join(work, cwd) if work else (cwd or os.getcwd())
+
+
+def _unpack_variables(document: dict[str, Any]) -> None:
+    """Long values come compressed: a pod carries the names of all its peers."""
+    import base64
+    import zlib
+
+    packed, env = document.get("packed_env") or {}, document.setdefault("env", {})
+    if not isinstance(packed, dict) or not isinstance(env, dict):
+        raise LauncherError("contract: env and packed_env: accepted: an object")
+    for name, text in packed.items():
+        try:
+            env[name] = zlib.decompress(base64.b64decode(text)).decode("utf-8")
+        except (ValueError, TypeError, zlib.error) as error:
+            raise LauncherError("contract: packed_env.%s: %s" % (name, error)) from error
 
 
 def _restarts(home: str) -> int:

@@ -7,6 +7,7 @@ member starts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,6 +56,17 @@ class Peers(tuple[Peer, ...]):
             role: tuple(sorted(mine, key=lambda peer: peer.member.index))
             for role, mine in found.items()
         }
+
+    @cached_property
+    def hosts(self) -> Mapping[str, str]:
+        """Role -> its hosts by index, with commas between them."""
+        return {role: ",".join(peer.host for peer in mine) for role, mine in self.by_role.items()}
+
+    @cached_property
+    def addresses_json(self) -> str:
+        """Role -> its main addresses by index, as JSON."""
+        found = {role: [peer.main_address for peer in mine] for role, mine in self.by_role.items()}
+        return json.dumps(found, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from mooring.bodies.kubernetes.contract import peer_runs
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import parse_pod
 from mooring.launcher.contract import Contract
+from mooring.launcher.errors import LauncherError
+from mooring.launcher.pod import read_document
 from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
 from mooring.model.launch import Address
@@ -159,6 +162,34 @@ def test_variables_that_a_pod_cannot_name_travel_in_the_contract() -> None:
     assert "WITH SPACE" not in env_of(pod)
     contract = json.loads(env_of(pod)["MOORING_CONTRACT"])
     assert contract["env"] == {"WITH SPACE": "x"}
+
+
+def test_what_names_all_members_is_packed_in_a_large_gang(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """100 hosts of 22 characters are over 1 KiB; the launcher gives the program the whole text."""
+    own = "x" * 2000
+    few, many = (
+        pods_of({"roles": {"worker": {"replicas": count}}, "env": {"MINE": own}})[-1]
+        for count in (2, 100)
+    )
+    assert env_of(few)["VC_WORKER_HOSTS"] == "j-worker-0.j.team.svc,j-worker-1.j.team.svc"
+    contract = env_of(many)["MOORING_CONTRACT"]
+    assert set(json.loads(contract)["packed_env"]) == {"VC_WORKER_HOSTS", "MOORING_PEERS"}
+    assert not {"VC_WORKER_HOSTS", "MOORING_PEERS"} & set(env_of(many))
+    assert env_of(many)["MINE"] == own
+    monkeypatch.setenv("MOORING_CONTRACT", contract.replace("/mooring", str(tmp_path)))
+    env = Contract({**read_document(), "cwd": "/"}).env
+    hosts = [f"j-worker-{index}.j.team.svc" for index in range(100)]
+    assert env["VC_WORKER_HOSTS"].split(",") == hosts
+    assert json.loads(env["MOORING_PEERS"]) == {"worker": [f"{host}:5500" for host in hosts]}
+
+
+@pytest.mark.parametrize("packed", [{"A": "no base64!"}, {"A": "AAAA"}, {"A": 1}, ["A"]])
+def test_what_cannot_be_unpacked_is_named(monkeypatch: pytest.MonkeyPatch, packed: Any) -> None:
+    monkeypatch.setenv("MOORING_CONTRACT", json.dumps({"packed_env": packed}))
+    with pytest.raises(LauncherError, match="packed_env"):
+        read_document()
 
 
 def test_peers_are_named_by_the_service_and_the_first_member_leads() -> None:

@@ -2,14 +2,19 @@
 
 In a pod the kubelet holds the member to its CPUs and the first member's launcher opens the gate,
 so that starting a gang costs no call to the API server beyond its pods.
+
+Frameworks give every member the names of all members. As plain text in each pod those would make
+all pods of a gang together grow with its square, and every pod is read several times on its way.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
@@ -19,6 +24,8 @@ from mooring.model.member import Gang, MemberId, Pinning
 from mooring.spec import TrainingJob
 
 VERSION = 1
+#: Texts that are longer than this travel packed.
+_LONGEST_PLAIN = 1024
 
 
 @dataclass(frozen=True)
@@ -80,8 +87,20 @@ def peer_runs(addresses: Mapping[MemberId, Address]) -> list[dict[str, Json]]:
     return runs
 
 
+def travels_packed(order: Order, name: str) -> bool:
+    """Is this variable long, and the framework's? One of the author's may be meant for whatever
+    starts before the launcher."""
+    return name not in order.member.env and len(order.launch.env[name]) > _LONGEST_PLAIN
+
+
+@lru_cache(maxsize=128)
+def packed(value: str) -> str:
+    """Most of the long ones are the same for all members."""
+    return base64.b64encode(zlib.compress(value.encode())).decode("ascii")
+
+
 def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mapping[str, str]) -> str:
-    """The contract as JSON; `extra` are the variables that a pod cannot carry itself."""
+    """The contract as JSON; `extra` are the variables that the pod itself does not carry."""
     member, launch, spec = order.member, order.launch, job.spec
     address = around.addresses[member.id]
     agent: Json = None
@@ -97,7 +116,10 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
         "epoch": order.epoch,
         "attempt": order.attempt,
         "argv": list(launch.argv),
-        "env": dict(extra),
+        "env": {name: value for name, value in extra.items() if not travels_packed(order, name)},
+        "packed_env": {
+            name: packed(value) for name, value in extra.items() if travels_packed(order, name)
+        },
         "cwd": spec.working_dir or "",
         "processes": [
             {"local_rank": process.local_rank, "env": dict(process.env)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.amounts import GPU_RESOURCES
-from mooring.bodies.kubernetes.contract import Surroundings, contract
+from mooring.bodies.kubernetes.contract import Surroundings, contract, travels_packed
 from mooring.bodies.kubernetes.scheduling import Group, scheduling_of
 from mooring.kubeapi.document import Json
 from mooring.model.cluster import Toleration, format_cpus
@@ -208,7 +208,11 @@ def _container(
     job: TrainingJob, order: Order, pods: PodSpec, around: Surroundings
 ) -> dict[str, Json]:
     member = order.member
-    carried = {name: v for name, v in order.launch.env.items() if _ENV_NAME.fullmatch(name)}
+    carried = {
+        name: value
+        for name, value in order.launch.env.items()
+        if _ENV_NAME.fullmatch(name) and not travels_packed(order, name)
+    }
     extra = {name: v for name, v in order.launch.env.items() if name not in carried}
     env: list[Json] = [{"name": name, "value": _literal(v)} for name, v in carried.items()]
     env += _from_elsewhere(pods)
