@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware, with_limits
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 
 class Caches:
-    """`concerned` is told which job to look at again, `moved` that a pod of it has changed, `room`
-    that the queue should be looked at."""
+    """`concerned` is told which job to look at again, `moved` that a pod of it has changed, `bound`
+    that one has been bound and nothing else, `room` that the queue should be looked at."""
 
     def __init__(
         self,
@@ -45,10 +45,11 @@ class Caches:
         ask_kubelets: bool,
         concerned: Callable[[Key], None],
         moved: Callable[[Key], None],
+        bound: Callable[[Key], None],
         room: Callable[[], None],
         trouble: Callable[[], None],
     ) -> None:
-        self._concerned, self._moved, self._room = concerned, moved, room
+        self._concerned, self._moved, self._bound, self._room = concerned, moved, bound, room
         self._count_trouble = trouble
         self._pods_of: dict[Key, dict[str, PodView]] = {}
         self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
@@ -176,6 +177,10 @@ class Caches:
         self._concerned(view.key)
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
+        if before == after:
+            # A kubelet tells more of a pod than is looked at here.
+            return
+        tell = self._bound if _only_bound(before, after) else self._moved
         for pod in (before, after):
             if pod is None or pod.mark is None:
                 continue
@@ -187,7 +192,7 @@ class Caches:
                 mine.pop(pod.name, None)
                 if not mine:
                     self._pods_of.pop(key, None)
-            self._moved(key)
+            tell(key)
         gone = after is None or after.over
         if before is not None and not before.over and gone:
             self._room()
@@ -230,6 +235,12 @@ class _Machine:
     ) -> bool:
         same = self.view is view and self.topology is topology and self.policy is policy
         return same and self.limits is limits
+
+
+def _only_bound(before: PodView | None, after: PodView | None) -> bool:
+    if before is None or after is None or before.node or not after.node:
+        return False
+    return replace(before, node=after.node) == after
 
 
 def _stands(view: NodeView | None) -> object:

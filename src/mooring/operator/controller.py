@@ -85,6 +85,8 @@ class Controller:
             ask_kubelets=settings.ask_kubelets,
             concerned=self._work.add,
             moved=self._work.add_after_rest,
+            # No decision depends on it: one look does for all that are bound meanwhile.
+            bound=lambda key: self._work.add(key, _LOOK_AGAIN_S),
             room=self._round_due.set,
             trouble=metrics.trouble,
         )
