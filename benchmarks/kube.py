@@ -67,7 +67,7 @@ def main() -> None:
         return
     except KeyboardInterrupt:
         sys.exit(130)
-    write("kube", machine, figures)
+    write("kube", machine, figures, PARTS)
 
 
 def _measure(chosen: argparse.Namespace, figures: dict[str, object]) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import psutil
 from rich.console import Console
@@ -21,6 +22,8 @@ JOBS = Path(__file__).parent / "jobs"
 EXAMPLES = Path(__file__).parent.parent / "examples"
 #: Above this 1-minute load somebody else is using the machine, and ratios get wide.
 _QUIET_LOAD = 0.5
+#: What is told of each part that can be measured alone.
+_CIRCUMSTANCES = ("measured", "load_before", "taken_by_other_processes", "taken_by_other_machines")
 _CONSOLE = Console(highlight=False)
 if not _CONSOLE.is_terminal:
     _CONSOLE.width = 110
@@ -88,17 +91,32 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     _CONSOLE.print(table)
 
 
-def write(name: str, machine: Machine, figures: Mapping[str, object]) -> None:
+def write(
+    name: str, machine: Machine, figures: Mapping[str, object], parts: Sequence[str] = ()
+) -> None:
+    """`parts` are keys of the figures that may be measured alone: of those that were not, what an
+    earlier run found is kept. Each tells when it was measured, and what others took of the CPUs."""
     facts = machine.facts()
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
-    document = {"benchmark": name, "machine": facts, **figures}
+    document: dict[str, Any] = {"benchmark": name, "machine": facts, **figures}
+    before = json.loads(path.read_text(encoding="utf-8")) if parts and path.exists() else {}
+    for part in parts:
+        if part in figures:
+            document[part] = {"circumstances": _circumstances(facts), **document[part]}
+        elif part in before:
+            earlier = _circumstances(before["machine"])
+            document[part] = {"circumstances": earlier, **before[part]}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     say(
         f"meanwhile other processes took {facts['taken_by_other_processes']:.1%} of the CPUs, other"
         f" machines on the same host {facts['taken_by_other_machines']:.1%}"
     )
     say(f"wrote benchmarks/results/{path.name}")
+
+
+def _circumstances(facts: Mapping[str, object]) -> dict[str, object]:
+    return {key: facts[key] for key in _CIRCUMSTANCES}
 
 
 def _cpu_model() -> str:

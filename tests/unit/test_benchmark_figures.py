@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,3 +221,19 @@ def test_a_span_goes_from_the_first_arrival_to_the_last_answer(kube_audit: Modul
     assert kube_audit.span_s(began, ended) == pytest.approx(7.0 - 1.0)
     with pytest.raises(ValueError, match="no such call"):
         kube_audit.span_s(began, [])
+
+
+def test_a_part_that_was_not_measured_keeps_its_figures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    results = _benchmark_module("results", monkeypatch)
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    results.write(
+        "b", results.Machine(), {"one": {"ratio": 1}, "two": {"ratio": 2}}, ("one", "two")
+    )
+    first = json.loads((tmp_path / "b.json").read_text())
+    results.write("b", results.Machine(), {"two": {"ratio": 3}}, ("one", "two"))
+    second = json.loads((tmp_path / "b.json").read_text())
+    assert second["one"] == first["one"]
+    assert second["two"]["ratio"] == 3
+    assert set(second["two"]["circumstances"]) == set(first["one"]["circumstances"])
