@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import yaml
@@ -73,7 +74,7 @@ class RealNode:
             for each in status["containerStatuses"]
             if each["name"] == container
         ]
-        [group] = self._cgroup.rglob(id_)
+        [group] = [path for path in self._groups() if path.name == id_]
         effective = group / "cpuset.cpus.effective"
         return (effective if effective.exists() else group / "cpuset.cpus").read_text().strip()
 
@@ -84,7 +85,16 @@ class RealNode:
 
     def wait_empty(self) -> None:
         """Until the kubelet has ended and forgotten all pods: their CPUs are free again."""
-        until(lambda: not list(self._cgroup.rglob("pod*-*")), f"no pod on {self.name}", 60)
+
+        def empty() -> bool:
+            return not any(fnmatch(path.name, "pod*-*") for path in self._groups())
+
+        until(empty, f"no pod on {self.name}", 60)
+
+    def _groups(self) -> Iterator[Path]:
+        """The control groups of the node. Some go while we look: `Path.rglob` cannot stand it."""
+        for folder, _, _ in os.walk(self._cgroup):
+            yield Path(folder)
 
     @property
     def _cgroup(self) -> Path:
