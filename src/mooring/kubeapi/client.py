@@ -55,6 +55,20 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What the server answered, not read yet."""
+
+    raw: bytes
+    to: str
+
+    def read(self) -> Object:
+        found = _decode(self.raw)
+        if not isinstance(found, dict):
+            raise Unreachable(f"{self.to}: the answer is not a JSON object")
+        return found
+
+
+@dataclass(frozen=True)
 class Change:
     """A line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
 
@@ -125,9 +139,13 @@ class Client:
         return tuple(found)
 
     async def create(self, kind: Kind, manifest: Object) -> Object:
+        return (await self.create_unread(kind, manifest)).read()
+
+    async def create_unread(self, kind: Kind, manifest: Object) -> Answer:
+        """For many objects that somebody watches: most of these answers need never be read."""
         path = kind.path(text(manifest, "metadata", "namespace"))
         params = {"fieldManager": FIELD_MANAGER}
-        return await self.call("POST", path, kind.plural, params=params, body=manifest)
+        return await self._answer("POST", path, kind.plural, params=params, body=manifest)
 
     async def apply(self, kind: Kind, manifest: Object, *, dry_run: bool = False) -> Object:
         """Server-side apply: made if it is not there, brought to what we say if it is."""
@@ -283,6 +301,21 @@ class Client:
         content_type: str = "application/json",
     ) -> Object:
         """One call, made again only where the server says that it did nothing."""
+        answer = await self._answer(
+            method, path, resource, params=params, body=body, content_type=content_type
+        )
+        return answer.read()
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        resource: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Json = None,
+        content_type: str = "application/json",
+    ) -> Answer:
         refused = False
         for left in range(_TRIES - 1, -1, -1):
             try:
@@ -306,7 +339,7 @@ class Client:
         body: Json,
         content_type: str,
         refused: bool,
-    ) -> Object:
+    ) -> Answer:
         session = self._open()
         headers = await self._headers(refused)
         data = None
@@ -332,12 +365,10 @@ class Client:
             raise Unreachable(f"{method} {path}: {_said(error)}") from error
         finally:
             self._on_call(Call(method, resource, status, time.monotonic() - started_s))
-        answer = _decode(raw)
         if status >= 400:
-            raise api_error(429 if again else status, answer, f"{method} {path}", retry_after_s)
-        if not isinstance(answer, dict):
-            raise Unreachable(f"{method} {path}: the answer is not a JSON object")
-        return answer
+            told = _decode(raw)
+            raise api_error(429 if again else status, told, f"{method} {path}", retry_after_s)
+        return Answer(raw, f"{method} {path}")
 
     async def _headers(self, refused: bool) -> dict[str, str]:
         value = await self._credentials.header(refused=refused)

@@ -19,6 +19,7 @@ from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, member_dir
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
+from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Json, Object, items, number, text, texts
@@ -44,10 +45,19 @@ _SOURCE = "mooring-operator"
 
 
 @dataclass(frozen=True)
-class Made:
-    """What came of a round of creations: the pods as the server has them now."""
+class MadePod:
+    """A pod that the server has now; `read` gives it as the server does."""
 
-    pods: tuple[Object, ...]
+    name: str
+    mark: Mark | None
+    read: Callable[[], Object]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of a round of creations."""
+
+    pods: tuple[MadePod, ...]
     problem: str = ""
     """A sentence, if something is in the way."""
 
@@ -89,9 +99,9 @@ class Carrier:
 
     async def _create_pods(
         self, view: JobView, manifests: Generator[Object, None, None], count: int
-    ) -> list[tuple[str, Object | None]]:
+    ) -> list[tuple[str, MadePod | None]]:
         """Each is built when its turn comes: the server is busy with the first ones meanwhile."""
-        answers: list[tuple[str, Object | None]] = []
+        answers: list[tuple[str, MadePod | None]] = []
 
         async def some() -> None:
             for one in manifests:
@@ -206,19 +216,21 @@ class Carrier:
         except AlreadyExists:
             return
 
-    async def _create_pod(self, manifest: Object, view: JobView) -> tuple[str, Object | None]:
+    async def _create_pod(self, manifest: Object, view: JobView) -> tuple[str, MadePod | None]:
         """(what is in the way or nothing, our pod)"""
+        name = text(manifest, "metadata", "name")
         async with self._slots:
             self._check()
             try:
-                return "", await self._client.create(POD, manifest)
+                answer = await self._client.create_unread(POD, manifest)
+                mark = mark_of(texts(manifest, "metadata", "labels"))
+                return "", MadePod(name, mark, answer.read)
             except AlreadyExists:
                 pass
-            name = text(manifest, "metadata", "name")
             found = await self._client.get(POD, name, view.namespace)
         labels = texts(found, "metadata", "labels")
         if labels.get(names.JOB_UID) == view.uid:
-            return "", found
+            return "", MadePod(name, mark_of(labels), lambda: found)
         # One of a job of the same name that was deleted is on its way out; others stay.
         mine = labels.get(names.JOB) == view.name
         return ("" if mine else _in_the_way("pod", name)), None
@@ -276,7 +288,10 @@ def pod_manifests(
     addresses = addresses_of(gang, owner.namespace)
     identities = frameworks.identify(job, gang, addresses, epoch)
     framework = frameworks.find(job.spec.framework)
-    around = Surroundings(owner.namespace, owner.uid, addresses, placed[0].id, has_files)
+    pods = {
+        role: job.spec.kubernetes.of_role(own.kubernetes) for role, own in job.spec.roles.items()
+    }
+    around = Surroundings(owner.namespace, owner.uid, addresses, placed[0].id, pods, has_files)
     by_id = {member.id: member for member in placed}
     for member_id in members:
         member = by_id[member_id]

@@ -96,11 +96,12 @@ class Controller:
             self._caches, self._statuses, self._work, metrics, self._round_due, allowed, now
         )
 
-    async def run(self) -> None:
+    async def run(self, filled: Callable[[], None] = lambda: None) -> None:
         """Until cancelled. Nothing is done before all caches have been filled."""
         async with asyncio.TaskGroup() as tasks:
 
             def begin() -> None:
+                filled()
                 for view in self._caches.jobs:
                     self._work.add(view.key)
                 self._round_due.set()
@@ -278,7 +279,10 @@ class Controller:
             await self._take_back(view, meaning, record, told)
             return
         for pod in made.pods:
-            self._caches.pods.put(pod)
+            # The watch tells of most while the others are still being made.
+            known = self._caches.pods.get(view.namespace, pod.name)
+            if known is None or known.mark != pod.mark:
+                self._caches.pods.put(pod.read())
         if made.problem:
             await self._take_back(view, meaning, record, made.problem)
 

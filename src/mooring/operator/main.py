@@ -20,6 +20,7 @@ from aiohttp import web
 
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.kubeconfig import Access
+from mooring.operator import garbage
 from mooring.operator.controller import Controller, Settings
 from mooring.operator.leader import Leader, LeaseSettings
 from mooring.operator.metrics import Metrics
@@ -39,6 +40,7 @@ class Process:
 
 async def run_operator(access: Access, process: Process) -> None:
     """Until SIGTERM or SIGINT."""
+    garbage.calm()
     metrics = Metrics()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -112,4 +114,4 @@ class _Replica:
     async def _act(self, allowed: Callable[[], bool]) -> None:
         controller = Controller(self._client, self._process.settings, self._metrics, allowed)
         self._controller = controller
-        await controller.run()
+        await controller.run(garbage.settle)

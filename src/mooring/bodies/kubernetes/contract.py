@@ -22,6 +22,7 @@ from mooring.kubeapi.document import Json
 from mooring.model.launch import Address
 from mooring.model.member import Gang, MemberId, Pinning
 from mooring.spec import TrainingJob
+from mooring.spec.kubernetes import PodSpec
 
 VERSION = 1
 #: Texts that are longer than this travel packed.
@@ -36,6 +37,8 @@ class Surroundings:
     job_uid: str
     addresses: Mapping[MemberId, Address]
     leader: MemberId
+    pods: Mapping[str, PodSpec]
+    """By role."""
     has_files: bool = False
 
     @cached_property

@@ -91,7 +91,7 @@ def pod_manifest(
 ) -> dict[str, Json]:
     """The pod of one attempt, exactly as it is sent."""
     member = order.member
-    pods = job.spec.kubernetes.of_role(job.spec.roles[member.id.role].kubernetes)
+    pods = around.pods[member.id.role]
     kube = job.spec.kubernetes
     group = Group(owner.name, owner.uid, order.epoch)
     scheduling = scheduling_of(kube, gang, member, order.slot, group)

@@ -103,7 +103,7 @@ class PodView:
 def parse_pod(obj: Object) -> PodView:
     labels = texts(obj, "metadata", "labels")
     delete_by = text(obj, "metadata", "deletionTimestamp")
-    mark = _mark(labels)
+    mark = mark_of(labels)
     phase = text(obj, "status", "phase")
     reason, message = text(obj, "status", "reason"), text(obj, "status", "message")
     container = None
@@ -210,7 +210,7 @@ def _host_ports(obj: Object) -> tuple[int, ...]:
     )
 
 
-def _mark(labels: Mapping[str, str]) -> Mark | None:
+def mark_of(labels: Mapping[str, str]) -> Mark | None:
     if labels.get(names.MANAGED_BY) != names.MANAGER:
         return None
     counts = [labels.get(key, "") for key in (names.INDEX, names.EPOCH, names.ATTEMPT)]
