@@ -93,7 +93,7 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
-	for each in overhead pinning threads ps start brain quality simulator doctor kube; do \
+	for each in overhead pinning threads stacks ps start brain quality simulator doctor kube; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 

@@ -1,8 +1,8 @@
 """Does the doctor find what is wrong, and keep silent where nothing is?
 
 Every cause is injected into a real run on this machine; the finding that names it must come first.
-Healthy runs must have none. Causes that need root (virtual nodes, control groups, mounts) are left
-out without it, and counted as such.
+Healthy runs must have none. Causes that need root (virtual nodes, control groups, mounts) or py-spy
+are left out without it, and counted as such.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from results import Machine, say, show, write
 from mooring.doctor import diagnose_run
 from mooring.doctor.read_run import read_run
 from mooring.record.runs import open_run
+from mooring.stacks import find_tool
 
 _TIMEOUT_S = 400
 
@@ -65,6 +66,10 @@ def _write(case: Case, folder: Path) -> Path:
     return path
 
 
+def _needs_stacks(case: Case) -> bool:
+    return case.finding == "input-bound" or case.finding.endswith("-often")
+
+
 def _needs_root(case: Case) -> bool:
     return bool(case.nodes or case.disturb or case.prefix or case.finding == "mem-limit")
 
@@ -79,7 +84,8 @@ def main() -> None:
         for case in (*injected(), *healthy()):
             if only not in case.name:
                 continue
-            if _needs_root(case) and os.geteuid() != 0:
+            blind = _needs_stacks(case) and find_tool() is None
+            if blind or (_needs_root(case) and os.geteuid() != 0):
                 left_out.append(case.name)
                 continue
             found = findings(moor, case)

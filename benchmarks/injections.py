@@ -48,6 +48,12 @@ def compute(*arguments: str, **spec: Any) -> dict[str, Any]:
     return {"framework": "indexed", "command": command, "roles": {"worker": role}, **spec}
 
 
+def beside(*arguments: str) -> dict[str, Any]:
+    """PyTorch that does something beside training; the doctor needs py-spy to see it."""
+    command = [sys.executable, str(JOBS / "beside.py"), "--seconds", "10", *arguments]
+    return {"framework": "indexed", "command": command, "roles": {"worker": {}}}
+
+
 def traffic(*arguments: str, ps: Mapping[str, Any], worker: Mapping[str, Any]) -> dict[str, Any]:
     """Servers and workers that move bytes."""
     command = [*_PYTHON, str(JOBS / "traffic.py"), *arguments]
@@ -160,6 +166,11 @@ def injected() -> Sequence[Case]:
                      worker={"replicas": 2, "nodeName": "node-1"}), nodes=3, nic_mbps=20),
         Case("a slow worker", "straggler",
              traffic("--bytes", "10000", "--pause", "0.03", "--slow", "1", ps=_TWO, worker=_TWO)),
+        Case("a trainer that decodes its data", "input-bound", beside("--cause", "decode")),
+        Case("many small files", "input-bound", beside("--cause", "files")),
+        Case("a checkpoint after each step", "checkpoint-often", beside("--cause", "save")),
+        Case("hundreds of log lines a step", "logging-often", beside("--cause", "log")),
+        Case("an evaluation after each step", "evaluation-often", beside("--cause", "evaluate")),
     )  # fmt: skip
 
 
@@ -171,6 +182,7 @@ def healthy() -> Sequence[Case]:
              env=_BENCH),
         Case("memory on its own NUMA cell", "", compute("--memory", "120", "--on", "0"),
              prefix=_TWO_CELLS),
+        Case("PyTorch that saves now and then", "", beside("--cause", "save", "--every", "1000")),
         Case("servers and workers", "", traffic("--bytes", "100000", ps=_TWO, worker=_TWO)),
         Case("the same on cards with room", "", traffic("--bytes", "2000", ps=_TWO, worker=_TWO),
              nodes=2, nic_mbps=100),

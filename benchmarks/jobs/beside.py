@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from mooring import step
 
 FEATURES, BATCH = 256, 64
-CAUSES = ("nothing", "decode", "files", "save", "log", "evaluate")
+CAUSES = ("nothing", "decode", "files", "packed", "save", "log", "evaluate")
 
 
 class Packed(Dataset):
@@ -51,11 +51,31 @@ class Files(Dataset):
         return torch.frombuffer(bytearray(raw), dtype=torch.uint8) / 255
 
 
+class OneFile(Dataset):
+    """The same examples in one file, which is read as memory."""
+
+    def __init__(self, folder, count):
+        path = Path(folder) / "all.bin"
+        path.write_bytes(os.urandom(FEATURES * count))
+        self.rows = torch.from_file(str(path), size=FEATURES * count, dtype=torch.uint8)
+        self.rows = self.rows.view(count, FEATURES)
+
+    def __len__(self):
+        return 10**6
+
+    def __getitem__(self, index):
+        for place in range(8):
+            row = self.rows[(8 * index + place) % len(self.rows)]
+        return row / 255
+
+
 def loader(cause, folder, workers):
     if cause == "decode":
         data = Packed(256 << 10)
     elif cause == "files":
         data = Files(folder, 2000)
+    elif cause == "packed":
+        data = OneFile(folder, 2000)
     else:
         data = TensorDataset(torch.rand(200 * BATCH, FEATURES))
     if workers:

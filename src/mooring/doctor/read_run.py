@@ -41,7 +41,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         _watched(
             _member(name, holding, gang, lines[name.name], window),
             run.stack_file(name.name),
-            window,
+            _own_window(lines[name.name], window),
         )
         for name, holding in holdings.items()
     )
@@ -61,6 +61,12 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         stacks_note=_stacks_note(run.events_file),
         source=str(run.root),
     )
+
+
+def _own_window(lines: list[Line], window: Window) -> Window:
+    """Without the time in which this member was still starting while another trained already."""
+    steps = [_number(line, "t") for line in lines if line.get("kind") == "step"]
+    return max(window[0], min(steps, default=window[0])), window[1]
 
 
 def _watched(member: MemberFacts, path: Path, window: Window) -> MemberFacts:

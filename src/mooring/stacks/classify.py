@@ -12,6 +12,7 @@ from typing import Any
 
 from mooring.stacks.categories import INPUT, Category
 
+_IMPORTS = "<frozen importlib"
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3")
 
 
@@ -55,6 +56,8 @@ class _Rule:
     own: bool = False
 
     def names(self, frame: Frame) -> bool:
+        if frame.name == "<module>":
+            return False
         if "*" not in self.functions and frame.name not in self.functions:
             return False
         if self.own:
@@ -125,7 +128,7 @@ def _training_at(stack: Stack, table: Table) -> list[int]:
 
 
 def _seen(stack: Stack, table: Table, around: set[tuple[str, str]]) -> Seen:
-    if not stack:
+    if any(frame.file.startswith(_IMPORTS) for frame in stack):
         return Seen(Category.COMPUTE)
     category: Category | None = None
     for frame in stack:
@@ -139,7 +142,7 @@ def _seen(stack: Stack, table: Table, around: set[tuple[str, str]]) -> Seen:
         elif found in INPUT:
             category = found
     if category is None:
-        category = _of_line(stack[-1], table)
+        category = _of_line(stack[-1], table) if stack else Category.COMPUTE
     return Seen(category, _where(stack))
 
 

@@ -6,6 +6,7 @@ so that a py-spy that dies leaves nobody stopped. A look that met a stack in cha
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -32,6 +33,12 @@ def command(tool: str, pid: int, seconds: int, hz: int, output: Path) -> list[st
         "--rate", str(hz), "--duration", str(seconds), "--format", "chrometrace",
         "--output", str(output), "--pid", str(pid),
     ]  # fmt: skip
+
+
+def looks(text: str) -> int | None:
+    """How often py-spy really looked, as it says at its end: less than asked on a busy machine."""
+    told = re.search(r"Samples: (\d+)", text)
+    return int(told[1]) if told else None
 
 
 def hopeless(text: str) -> bool:

@@ -70,8 +70,18 @@ def _spans(events: list[object], head: str) -> Iterator[Span]:
             stack.pop()
 
 
-def summarise(spans: list[Span], hz: float, source: Source = lambda file, line: "") -> Summary:
-    """Letters at even distances; `source` gives a line of a program's text."""
+def summarise(
+    spans: list[Span],
+    hz: float,
+    source: Source = lambda file, line: "",
+    looks: int | None = None,
+) -> Summary:
+    """Letters at even distances, no more than there were looks.
+
+    `source` gives a line of a program's text.
+    """
+    if looks and spans:
+        hz = min(hz, looks / (spans[-1].to_s - spans[0].from_s))
     known = [_with_text(span.stack, source) for span in spans]
     about = classify(known)
     seen: list[str] = []

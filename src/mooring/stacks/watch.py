@@ -15,18 +15,19 @@ from pathlib import Path
 
 from mooring.record import Journal, RunRecord, Tail
 from mooring.record.journal import JsonValue
+from mooring.stacks.categories import LETTERS, Category
 from mooring.stacks.reading import Reading
 from mooring.stacks.sources import Sources
-from mooring.stacks.tool import command, complaint, hopeless
+from mooring.stacks.tool import command, complaint, hopeless, looks
 from mooring.stacks.trace import Summary, read_spans, summarise
 
 #: Trainers that are watched; more would be looked at for nothing but their number.
 _MOST_TRAINERS = 8
 #: (seconds, looks a second). Quick at first, so that a probe of ten seconds tells; then rare, at a
 #: sixth of the cost.
-_QUICK = (5, 10)
+QUICK = (5, 10)
 _QUICK_TURNS = 4
-_SLOW = (20, 2)
+SLOW = (20, 2)
 _LOOK_EVERY_S = 1.0
 _SEARCH_EVERY_S = 3.0
 #: A program that reports no steps is looked at this long after it started.
@@ -34,6 +35,8 @@ _WITHOUT_STEPS_S = 8.0
 #: A Python that is just starting cannot be read.
 _MOST_FAILURES = 5
 _LAST_WORDS_S = 1.0
+#: Who only serves is asked now and then whether that is still so.
+_SERVING_S = 60.0
 
 
 @dataclass
@@ -116,12 +119,10 @@ class Watch:
                     member.running_s = at_s
                 elif line.get("kind") == "step":
                     member.stepped = True
-        trains = any(member.stepped for member in self._members.values())
         for name, member in self._members.items():
             ran_s = time.time() - member.running_s if member.running_s is not None else 0.0
-            if member.launcher_pid is None or not (trains or ran_s >= _WITHOUT_STEPS_S):
-                continue
-            if now_s < member.asked_s:
+            trains = member.stepped or ran_s >= _WITHOUT_STEPS_S
+            if member.launcher_pid is None or not trains or now_s < member.asked_s:
                 continue
             member.asked_s = now_s + _SEARCH_EVERY_S
             for pid in trainers_of(member.launcher_pid):
@@ -147,7 +148,7 @@ class Watch:
             self._start(trainer)
 
     def _start(self, trainer: _Trainer) -> None:
-        seconds, trainer.hz = _QUICK if trainer.turns < _QUICK_TURNS else _SLOW
+        seconds, trainer.hz = QUICK if trainer.turns < _QUICK_TURNS else SLOW
         self._folder.mkdir(exist_ok=True)
         trainer.output = self._folder / f".{trainer.pid}.json"
         trainer.reading = Reading()
@@ -166,30 +167,30 @@ class Watch:
         trainer.process = None
         errors = trainer.output.with_suffix(".err")
         line: dict[str, JsonValue]
+        said = errors.read_text(encoding="utf-8", errors="replace") if errors.exists() else ""
         try:
             spans = read_spans(trainer.output.read_text(encoding="utf-8"), trainer.pid)
-            summary = summarise(spans, trainer.hz, trainer.sources.line)
+            summary = summarise(spans, trainer.hz, trainer.sources.line, looks(said))
         except (OSError, ValueError):
             summary = None
         finally:
-            trouble = (
-                errors.read_text(encoding="utf-8", errors="replace") if errors.exists() else ""
-            )
             trainer.output.unlink(missing_ok=True)
             errors.unlink(missing_ok=True)
         if summary is not None and summary.seen:
             trainer.turns += 1
             trainer.failures = 0
+            if set(summary.seen) == {LETTERS[Category.SERVING]}:
+                trainer.due_s = time.monotonic() + _SERVING_S
             from_s = trainer.began_s + spans[0].from_s
             line = {"t": round(from_s, 3), **_document(summary), "io": trainer.reading.document()}
         else:
             trainer.failures += 1
             trainer.due_s = time.monotonic() + trainer.failures
-            if trainer.failures < _MOST_FAILURES and not hopeless(trouble):
+            if trainer.failures < _MOST_FAILURES and not hopeless(said):
                 return
             self._given_up.add(trainer.pid)
             self._trainers.pop(trainer.pid, None)
-            line = {"t": time.time(), "error": complaint(trouble)}
+            line = {"t": time.time(), "error": complaint(said)}
         journal = Journal(self._run.stack_file(trainer.member))
         try:
             journal.append({"kind": "stacks", "pid": trainer.pid, **line})
@@ -199,7 +200,7 @@ class Watch:
 
 def _document(summary: Summary) -> dict[str, JsonValue]:
     return {
-        "hz": summary.hz,
+        "hz": round(summary.hz, 3),
         "seen": summary.seen,
         "places": {name.value: {**counts} for name, counts in summary.places.items()},
     }

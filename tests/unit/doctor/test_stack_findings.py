@@ -100,6 +100,20 @@ def test_what_a_checkpoint_finding_tells() -> None:
     assert found.gain.high == pytest.approx(1.923, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("check", "code"),
+    [
+        ("checkpoint-often", "enable_async"),
+        ("logging-often", "tf.summary"),
+        ("evaluation-often", "validation_freq=49"),
+    ],
+)
+def test_code_for_tensorflow(check: str, code: str) -> None:
+    one = trainer(stacks(**{OFTEN[check].value: 0.5}))
+    [found] = judged(check, one, framework="tensorflow")
+    assert code in found.remedy.code
+
+
 @pytest.mark.parametrize("check", [*OFTEN, "input-bound"])
 def test_reasons_why_it_cannot_be_told(check: str) -> None:
     with pytest.raises(Unknown, match="too few looks"):

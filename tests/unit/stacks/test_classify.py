@@ -135,6 +135,13 @@ def test_where_is_the_innermost_line_of_the_program() -> None:
     assert seen.where == "save_all (train.py:50)"
 
 
+def test_imports_are_about_nothing() -> None:
+    module = f"<module> {LIB}tensorflow/python/distribute/coordinator/cluster_coordinator.py"
+    assert category(module) is Category.COMPUTE
+    assert category("_find <frozen importlib._bootstrap>", f"get {LIB}PIL/x.py") is Category.COMPUTE
+    assert classify([()])[0].category is Category.COMPUTE
+
+
 def test_letters_are_unambiguous() -> None:
     assert len(OF_LETTER) == len(LETTERS) == len(Category)
 

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.stacks.reading import Counts, Reading, file_system, parse_io, parse_mounts
 from mooring.stacks.sources import Sources
-from mooring.stacks.tool import complaint
+from mooring.stacks.tool import complaint, looks
 from mooring.stacks.trainers import Process, children, loaders_of, trainers
 from support.waiting import until
 
@@ -136,3 +136,8 @@ def test_loaders_are_the_pythons_below_but_for_helpers() -> None:
 def pids() -> list[int]:
     """Children that already run their own program."""
     return [one.pid for one in children(os.getpid()) if one.arguments[:2] != tuple(sys.argv[:2])]
+
+
+def test_how_often_py_spy_looked() -> None:
+    assert looks("py-spy> Wrote chrome trace to 'x.json'. Samples: 49 Errors: 0") == 49
+    assert looks("Error: no such process") is None

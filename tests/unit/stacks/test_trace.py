@@ -52,6 +52,13 @@ def test_letters_at_even_distances() -> None:
     assert summary.places == {Category.CHECKPOINT: {"train (train.py:3)": 4}}
 
 
+def test_no_more_letters_than_looks() -> None:
+    # 8 looks in 1.6 s, because the machine was busy: one letter for each 0.2 s.
+    summary = summarise(read_spans(json.dumps(EVENTS), 7), 10, looks=8)
+    assert (summary.hz, summary.seen) == (pytest.approx(5.0), "ccckkccc")
+    assert summarise([], 10, looks=8).seen == ""
+
+
 def test_the_line_is_asked_for_where_the_program_is() -> None:
     spans = [Span(0, 1, (Frame("train", "/me/train.py", 12),))]
     summary = summarise(spans, 2, lambda file, line: "print(1)" if line == 12 else "")

@@ -16,6 +16,11 @@ if step % EVERY == 0:
     state = copy.deepcopy(model.state_dict())  # the step after may go on
     threading.Thread(target=torch.save, args=(state, path)).start()
 """
+_TENSORFLOW = """\
+EVERY = TIMES * every_now  # steps between checkpoints; every_now: as it is
+if step % EVERY == 0:
+    manager.save(options=tf.train.CheckpointOptions(enable_async=True))
+"""
 _KIND = Kind(
     Category.CHECKPOINT,
     0.05,
@@ -23,6 +28,7 @@ _KIND = Kind(
     Confidence.CERTAIN,
     "save less often, or in the background",
     _CODE,
+    _TENSORFLOW,
 )
 _PAGE = Page(
     why="While a trainer writes a checkpoint it does not train, and all that wait for it wait.",

@@ -15,6 +15,10 @@ EVERY = TIMES * every_now  # steps between two evaluations; every_now: as it is
 if step % EVERY == 0:
     evaluate(model, itertools.islice(held_out, 50))
 """
+_TENSORFLOW = """\
+model.fit(train, validation_data=held_out, validation_steps=50,
+          validation_freq=TIMES)  # epochs between two evaluations
+"""
 _KIND = Kind(
     Category.EVALUATION,
     0.1,
@@ -22,6 +26,7 @@ _KIND = Kind(
     Confidence.LIKELY,
     "evaluate less often, or on fewer examples",
     _CODE,
+    _TENSORFLOW,
 )
 _PAGE = Page(
     why="A trainer that evaluates does not train, and in a gang all others wait for it.",

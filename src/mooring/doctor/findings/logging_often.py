@@ -17,6 +17,11 @@ if step % EVERY == 0:
     print(f"step {step} loss {torch.stack(losses).mean():.4f}")
     losses.clear()
 """
+_TENSORFLOW = """\
+EVERY = TIMES * every_now  # steps between two summaries; every_now: as it is
+with tf.summary.record_if(step % EVERY == 0):
+    tf.summary.scalar("loss", loss, step=step)
+"""
 _KIND = Kind(
     Category.LOGGING,
     0.05,
@@ -24,6 +29,7 @@ _KIND = Kind(
     Confidence.CERTAIN,
     "log less often, and let the writer buffer",
     _CODE,
+    _TENSORFLOW,
 )
 _PAGE = Page(
     why="Every line and every summary that a step waits for is time in which it does not "

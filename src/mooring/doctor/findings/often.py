@@ -25,6 +25,8 @@ class Kind:
     confidence: Confidence
     advice: str
     code: str
+    """For PyTorch, and where the framework is not known."""
+    tensorflow_code: str
 
 
 def times_less(share: float) -> int:
@@ -50,6 +52,8 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
     repeats = stack.repeats.get(kind.category)
     says = f"{member.name}: {100 * share:.0f} % of the time goes into {kind.noun}"
     does = f"{kind.advice}; {times} times less often costs {100 * GOAL:.0f} %"
+    tensorflow = facts.job.spec.framework == "tensorflow"
+    code = kind.tensorflow_code if tensorflow else kind.code
     evidence = [
         Figure(f"share of {kind.noun}", 100 * share, "%", STACKS, who),
         Figure("looks at its stack", stack.looks, "", STACKS, who),
@@ -65,7 +69,9 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
         says=says,
         evidence=tuple(evidence),
         remedy=Remedy(
-            does, code=kind.code.replace("TIMES", str(times)), where=place or "the training program"
+            does,
+            code=code.replace("TIMES", str(times)),
+            where=place or "the training program",
         ),
         confidence=kind.confidence,
         weight=min(0.95, share - GOAL),
