@@ -93,11 +93,14 @@ def _depths(rules: Sequence[Rule]) -> dict[str, int]:
     """What a `together` rule looks for is placed before what looks for it."""
     depth: dict[str, int] = {}
     together = [rule for rule in rules if rule.relation is Relation.TOGETHER]
-    for _ in range(len(together)):  # a circle of rules stops here; the plan is checked anyway
+    roles = {role for rule in together for role in (*rule.roles, *rule.others)}
+    for _ in roles:  # a circle of rules stops here; the plan is checked anyway
         for rule in together:
-            others = [role for role in rule.others if role not in rule.roles]
-            floor = max((depth.get(role, 0) for role in others), default=-1) + 1
+            outside = [role for role in rule.others if role not in rule.roles]
             for role in rule.roles:
+                # Who is sought by its own rule waits for those outside of it only.
+                sought = outside if role in rule.others else rule.others
+                floor = max((depth.get(other, 0) for other in sought), default=-1) + 1
                 depth[role] = max(depth.get(role, 0), floor)
     return depth
 
@@ -215,8 +218,9 @@ def _sites(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
 def _single_nodes(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     """One node for all of the roles that must be together with themselves: the roomiest first."""
     both = [role for role in rule.roles if role in rule.others]
-    held = _holds(board, kinds.counts_in(both))
-    usable = np.flatnonzero(held)
+    usable = np.flatnonzero(_holds(board, kinds.counts_in(both)))
+    # Others may have to follow them there.
+    held = _holds(board, kinds.counts_in(rule.roles))
     ranking = usable[np.argsort(-held[usable], kind="stable")]
     reason = f"must be together with {'/'.join(both)}"
     for index in ranking[:_MOST_SIZES]:

@@ -182,6 +182,17 @@ def test_together_follows_the_others_to_where_there_is_room_for_both() -> None:
     assert list(by_node(plan)) == ["n1"]
 
 
+@pytest.mark.parametrize("others", [(WORKER,), (WORKER, "chief")])
+def test_whoever_is_sought_by_its_own_rule_comes_before_those_that_seek_it(
+    others: tuple[str, ...],
+) -> None:
+    # One worker: all eight servers belong on its node. Placed before it they would be spread, and
+    # nine members are too many for the exhaustive search. There is no chief.
+    rule = Rule(Relation.TOGETHER, (PS, WORKER), others, required=True)
+    plan = placed("spread-ps", nodes(2), members(PS, 8, 0), members(WORKER, 1, 0), rules=(rule,))
+    assert len(by_node(plan)) == 1
+
+
 def test_two_roles_that_must_each_be_beside_the_other() -> None:
     rules = (
         Rule(Relation.TOGETHER, (WORKER,), (PS,), required=True),
