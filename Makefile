@@ -88,7 +88,7 @@ lint: $(VENV)/.lint
 	ruff format --check .
 	mypy
 	lint-imports
-	vermin --quiet --no-tips --target=3.8- --violations src/mooring/launcher
+	vermin --quiet --no-tips --target=3.8- --violations src/mooring/launcher src/mooring/inside
 	python docs/generate.py --check
 
 bench: $(VENV)/.test

@@ -20,7 +20,7 @@ from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch, LocalProcess
 from mooring.model.member import Member
-from mooring.spec import Strategy, SuccessPolicy, TrainingJob
+from mooring.spec import Strategy, SuccessPolicy, TrainingJob, VariablesSpec
 
 #: Every variable with this prefix belongs to Mooring; a job cannot set it.
 RESERVED_PREFIX = "MOORING_"
@@ -75,7 +75,7 @@ class Framework(ABC):
 
     def check(self, job: TrainingJob) -> list[Problem]:
         """Problems beyond strategy, role names, counts, commands and variables."""
-        return []
+        return inside_problems(job, "framework tensorflow")
 
     def success(self, job: TrainingJob) -> SuccessPolicy:
         """When the job has succeeded, if its author does not say: all ranked members ended well."""
@@ -87,8 +87,8 @@ class Framework(ABC):
         ]
         return SuccessPolicy(roles=tuple(ranked or job.spec.roles))
 
-    def job_env(self, job: TrainingJob) -> Mapping[str, str]:
-        """Variables of every member that follow from the job file alone, for the SDK."""
+    def role_env(self, job: TrainingJob, role: str) -> Mapping[str, str]:
+        """Variables of a role's members that follow from the job file alone, for the SDK."""
         return {}
 
     @abstractmethod
@@ -111,6 +111,17 @@ class Framework(ABC):
             entry.name: entry.read_text(encoding="utf-8")
             for entry in sorted(found, key=lambda entry: entry.name)
         }
+
+
+def inside_problems(job: TrainingJob, needed: str) -> list[Problem]:
+    """What `spec.variables` asks to be changed in a program, where nothing can change it."""
+    asked = job.spec.variables or VariablesSpec()
+    given = {"lookups": asked.lookups.value, "optimizer": asked.optimizer.value}
+    return [
+        Problem(f"spec.variables.{name}", value, f"as-written; {value} needs {needed}")
+        for name, value in given.items()
+        if value != "as-written"
+    ]
 
 
 def member_env(identity: Identity) -> dict[str, str]:

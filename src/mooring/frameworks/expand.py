@@ -41,9 +41,9 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
     facts = {role: _facts(framework, strategy, role) for role in roles}
     pods = {role: job.spec.kubernetes.of_role(each.kubernetes) for role, each in roles.items()}
     volumes = {role: volumes_of(pod) for role, pod in pods.items()}
-    sdk_env = framework.job_env(job)
+    sdk_env = {role: framework.role_env(job, role) for role in roles}
     members = [
-        _member(job, role, index, facts[role], pods[role], volumes[role], sdk_env)
+        _member(job, role, index, facts[role], pods[role], volumes[role], sdk_env[role])
         for role, settings in roles.items()
         for index in range(settings.replicas)
     ]

@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mooring.frameworks.base import Framework, RoleFacts, launch
+from mooring.frameworks.base import Framework, RoleFacts, inside_problems, launch
+from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
-from mooring.spec import Strategy, SuccessPolicy, TrainingJob
+from mooring.spec import Strategy, SuccessPolicy, TrainingJob, VariablesSpec
 
 _CHIEF = RoleFacts(max_replicas=1)
 _WORKER = RoleFacts(required=True)
@@ -39,15 +40,25 @@ class TensorFlow(Framework):
             return SuccessPolicy(roles=("chief",))
         return super().success(job)
 
-    def job_env(self, job: TrainingJob) -> Mapping[str, str]:
-        """The placement of variables, which `mooring.tensorflow.strategy()` carries out."""
+    def role_env(self, job: TrainingJob, role: str) -> Mapping[str, str]:
+        """The placement of variables, which `mooring.tensorflow.strategy()` carries out, and what
+        `mooring.inside` does in the program that makes them."""
         wanted = job.spec.variables
-        if wanted is None:
-            return {}
-        document: dict[str, object] = {"placement": wanted.placement.value}
-        if wanted.max_shard_bytes is not None:
-            document["maxShardBytes"] = wanted.max_shard_bytes
-        return {"MOORING_VARIABLES": json.dumps(document, separators=(",", ":"))}
+        env: dict[str, str] = {}
+        if wanted is not None:
+            document: dict[str, object] = {"placement": wanted.placement.value}
+            if wanted.max_shard_bytes is not None:
+                document["maxShardBytes"] = wanted.max_shard_bytes
+            env["MOORING_VARIABLES"] = json.dumps(document, separators=(",", ":"))
+        if self.strategy(job) is Strategy.PARAMETER_SERVER and role == "chief":
+            asked = wanted or VariablesSpec()
+            inside = {"lookups": asked.lookups.value, "optimizer": asked.optimizer.value}
+            env["MOORING_INSIDE"] = json.dumps(inside, separators=(",", ":"))
+        return env
+
+    def check(self, job: TrainingJob) -> list[Problem]:
+        """Keras is changed in the chief's program: without one there is nothing to change."""
+        return [] if "chief" in job.spec.roles else inside_problems(job, "a role 'chief'")
 
     def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
         cluster = {

@@ -6,12 +6,16 @@ Whatever the user or the image set stays as it is; the budget fills in what nobo
 from __future__ import annotations
 
 import os
+import sys
 
 from . import budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .contract import Contract
+
+#: What the framework's adapter wants to be done inside the member's programs.
+INSIDE = "MOORING_INSIDE"
 
 
 def build(contract: Contract, held: budget.Budget, notes: list[str]) -> dict[str, str]:
@@ -46,6 +50,10 @@ def build(contract: Contract, held: budget.Budget, notes: list[str]) -> dict[str
             )
     for name, value in defaults.items():
         env.setdefault(name, value)
+    if INSIDE in env:
+        # A folder within the launcher's own archive: Python imports from there.
+        inside = os.path.join(os.path.abspath(sys.argv[0]), "inside")
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [inside, env.get("PYTHONPATH")]))
     env["PWD"] = contract.cwd
     return env
 

@@ -20,6 +20,7 @@ from mooring.spec.policies import (
 )
 from mooring.spec.role import ResourceSpec, Role
 from mooring.spec.strategy import Strategy
+from mooring.spec.variables import VariablesSpec
 
 __all__ = [
     "API_VERSION",
@@ -38,6 +39,7 @@ __all__ = [
     "SuccessPolicy",
     "TolerationSpec",
     "TrainingJob",
+    "VariablesSpec",
     "load_cluster",
     "load_job",
     "parse_cluster",

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from mooring.inside.mooring_inside.graph import name_and_part
 from mooring.sdk import tell
 from mooring.sharding import Placer, VariablePlacement, shards
 
@@ -52,13 +53,11 @@ def follow(extended: Any, servers: int, placement: VariablePlacement) -> None:
 
 
 def described(variable: Any, server: int, size_bytes: int) -> dict[str, object]:
-    name, _, part = variable.name.split(":")[0].rpartition("/part_")
-    if not part.isdigit():
-        name = variable.name.split(":")[0]
+    name, part = name_and_part(variable)
     return {
         "name": name,
         "shape": list(variable.shape),
         "bytes": size_bytes,
         "server": server,
-        "part": int(part) if part.isdigit() else 0,
+        "part": part,
     }

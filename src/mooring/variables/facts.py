@@ -15,7 +15,9 @@ class PartFacts:
     """A variable, or the part of it that one server holds.
 
     server: None where the source does not say. looked_up: rows are taken from it; None: not known.
-    whole: a lookup pulls all of it. step_bytes: moved in a step, where the source says so itself.
+    whole: a lookup pulls all of it. written_whole: an update touches every row of it.
+    keras_layer, keras_adam: its layer or its optimizer is that of Keras, which a job can change.
+    step_bytes: moved in a step, where the source says so itself.
     """
 
     variable: str
@@ -26,6 +28,9 @@ class PartFacts:
     looked_up: bool | None = None
     whole: bool = False
     step_bytes: float | None = None
+    written_whole: bool = False
+    keras_layer: bool = False
+    keras_adam: bool = False
 
     @property
     def rows(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mooring.model.errors import BadInput
@@ -46,23 +46,32 @@ def parts_of(lines: list[Line]) -> list[PartFacts]:
     told = [line for line in lines if line.get("kind") == "variables"]
     last = max((_start(line) for line in told), default=(0, 0))
     found: dict[tuple[str, int], PartFacts] = {}
-    lookups: dict[str, bool] = {}
+    uses: dict[str, list[Mapping[str, JsonValue]]] = {}
     for line in told:
         listed = line.get("variables")
         for one in listed if isinstance(listed, list) and _start(line) == last else ():
             if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
                 continue
-            if isinstance(whole := one.get("whole"), bool):
-                lookups[name] = whole
+            if isinstance(one.get("whole"), bool):
+                uses.setdefault(name, []).append(one)
             part = _part(name, one)
             if part is not None:
                 found[name, part.part] = part
-    return [
-        replace(part, looked_up=True, whole=lookups[part.variable])
-        if part.variable in lookups
-        else part
-        for part in found.values()
-    ]
+    return [_with_uses(part, uses.get(part.variable, [])) for part in found.values()]
+
+
+def _with_uses(part: PartFacts, uses: Sequence[Mapping[str, JsonValue]]) -> PartFacts:
+    """Of several functions that use it (training, judging) the worst counts."""
+    if not uses:
+        return part
+    return replace(
+        part,
+        looked_up=True,
+        whole=any(one.get("whole") is True for one in uses),
+        written_whole=any(one.get("written") == "whole" for one in uses),
+        keras_layer=any(one.get("layer") == "keras" for one in uses),
+        keras_adam=any(one.get("optimizer") == "keras-adam" for one in uses),
+    )
 
 
 def _start(line: Line) -> tuple[int, int]:

@@ -214,3 +214,28 @@ def test_without_servers_variables_cannot_be_placed() -> None:
     job = make_job("pytorch", {"worker": {}}, variables={"placement": "balanced"})
     with pytest.raises(BadInput, match=r"spec.variables.*no role of the job serves parameters"):
         render_all(job)
+
+
+def test_only_the_chief_of_parameter_servers_is_looked_into() -> None:
+    roles: dict[str, object] = {"chief": {}, "ps": {}, "worker": {}}
+    asked = make_job("tensorflow", roles, variables={"lookups": "rows", "optimizer": "lazy"})
+    found = {
+        name: launch.env.get("MOORING_INSIDE") for name, (_, launch) in render_all(asked).items()
+    }
+    assert found == {
+        "chief-0": '{"lookups":"rows","optimizer":"lazy"}',
+        "ps-0": None,
+        "worker-0": None,
+    }
+    plain = render_all(make_job("tensorflow", roles))
+    assert plain["chief-0"][1].env["MOORING_INSIDE"] == (
+        '{"lookups":"as-written","optimizer":"as-written"}'
+    )
+
+
+@pytest.mark.parametrize("field", ["lookups: rows", "optimizer: lazy"])
+def test_what_changes_keras_needs_a_chief(field: str) -> None:
+    name, value = field.split(": ")
+    job = make_job("tensorflow", {"ps": {}, "worker": {}}, variables={name: value})
+    with pytest.raises(BadInput, match=rf"spec.variables.{name}.*needs a role 'chief'"):
+        render_all(job)

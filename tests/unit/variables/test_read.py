@@ -38,6 +38,17 @@ def test_the_last_start_counts_and_lookups_are_joined() -> None:
     assert all(part.whole and part.looked_up for part in parts)
 
 
+def test_of_several_functions_that_use_a_table_the_worst_counts() -> None:
+    table = {"name": "table", "shape": [5, 2], "bytes": 40, "server": 0, "part": 0}
+    trained = {"name": "table", "whole": False, "written": "whole", "optimizer": "keras-adam"}
+    judged = {"name": "table", "whole": True, "layer": "keras"}
+    [part] = parts_of([told(0, table), told(0, trained), told(0, judged)])
+    assert (part.whole, part.written_whole) == (True, True)
+    assert (part.keras_layer, part.keras_adam) == (True, True)
+    [part] = parts_of([told(0, table), told(0, {"name": "table", "whole": False})])
+    assert (part.looked_up, part.whole, part.written_whole) == (True, False, False)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -2,7 +2,8 @@
 
 Members may run another Python than Mooring's own, so the sources go in. Python does not cache what
 it compiles out of an archive, and a gang starts many launchers at once, so this Python's byte code
-goes in beside them; another version ignores it. The same sources give the same bytes.
+goes in beside them; another version ignores it. The same sources give the same bytes. The folder
+`inside` of the archive is what goes onto the path of the member's own programs.
 """
 
 from __future__ import annotations
@@ -26,26 +27,34 @@ _MARSHAL_VERSION = 2
 
 def build_launcher(target: Path) -> Path:
     """Writes the archive to `target`, executable, in place of what is there."""
-    sources = Path(str(resources.files("mooring"))) / "launcher"
+    home = Path(str(resources.files("mooring")))
     partial = target.with_name(target.name + ".partial")
     with partial.open("wb") as file:
         file.write(_SHEBANG)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             _add(archive, "__main__.py", _MAIN.encode())
-            for path in sorted(sources.glob("*.py")):
-                text = path.read_bytes()
-                _add(archive, f"{PACKAGE}/{path.name}", text)
-                _add(archive, f"{PACKAGE}/{path.stem}.pyc", _byte_code(path, text))
+            for path in sorted((home / "launcher").glob("*.py")):
+                _add_module(archive, f"{PACKAGE}/{path.name}", path)
+            inside = home / "inside"
+            # `inside` itself is a folder of the path there, not a package.
+            for path in sorted(inside.rglob("*.py")):
+                if path != inside / "__init__.py":
+                    _add_module(archive, path.relative_to(home).as_posix(), path)
     partial.chmod(0o755)
     return partial.replace(target)
 
 
-def _byte_code(path: Path, text: bytes) -> bytes:
+def _add_module(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    text = path.read_bytes()
+    _add(archive, name, text)
+    _add(archive, name + "c", _byte_code(name, path, text))
+
+
+def _byte_code(name: str, path: Path, text: bytes) -> bytes:
     """The loader compiles, or takes what an installation compiled before; nothing is imported."""
-    module = f"{PACKAGE}.{path.stem}"
-    code = SourceFileLoader(module, str(path)).get_code(module)
+    code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
     assert code is not None
-    stored = marshal.dumps(_relocated(code, f"{PACKAGE}/{path.name}"), _MARSHAL_VERSION)
+    stored = marshal.dumps(_relocated(code, name), _MARSHAL_VERSION)
     return MAGIC_NUMBER + _UNCHECKED_HASH + source_hash(text) + stored
 
 

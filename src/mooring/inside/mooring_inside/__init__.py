@@ -1,0 +1,56 @@
+"""Watches the variables of a TensorFlow program with parameter servers, and swaps what it was told.
+
+`start` takes a JSON object: `lookups: rows` makes Keras' Embedding fetch rows, `optimizer: lazy`
+makes its Adam touch only rows that have a gradient. Nothing is imported here that the program does
+not import itself: every change waits for the module that it is about. Standard library and
+TensorFlow only; Python 3.8.
+"""
+
+from __future__ import annotations
+
+import json
+
+from . import imports
+
+
+def start(wanted: str) -> None:
+    told = json.loads(wanted)
+
+    def strategy(module: object) -> None:
+        from . import watching
+
+        watching.watch_variables(module)
+
+    def coordinator(module: object) -> None:
+        from . import watching
+
+        watching.watch_functions(module)
+
+    def keras_variables(module: object) -> None:
+        from . import watching
+
+        watching.name_by_path(module)
+
+    def embedding(module: object) -> None:
+        from . import keras_rows
+
+        keras_rows.note_tables(module)
+        if told.get("lookups") == "rows":
+            keras_rows.fetch_rows(module, once=told.get("optimizer") == "lazy")
+
+    def adam(module: object) -> None:
+        from . import keras_rows
+
+        keras_rows.note_adam(module)
+        if told.get("optimizer") == "lazy":
+            keras_rows.touch_rows(module)
+
+    imports.after(
+        {
+            "tensorflow.python.distribute.parameter_server_strategy_v2": strategy,
+            "tensorflow.python.distribute.coordinator.cluster_coordinator": coordinator,
+            "keras.src.backend.tensorflow.core": keras_variables,
+            "keras.src.layers.core.embedding": embedding,
+            "keras.src.optimizers.adam": adam,
+        }
+    )
