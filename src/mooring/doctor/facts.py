@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from mooring.spec import TrainingJob
 from mooring.stacks.categories import Category
+from mooring.variables import PartFacts
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,9 @@ class RunFacts:
     examples_per_s: float | None = None
     stacks_note: str = ""
     """Why nobody looked at the trainers' stacks."""
+    steps_per_s: float | None = None
+    variables: tuple[PartFacts, ...] = ()
+    """As the program's chief tells them; empty where it does not."""
     source: str = ""
     waits_for: str = ""
     """Why it has no place yet."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mooring.doctor.diagnosing import diagnose_run
 from mooring.doctor.finding import Diagnosis
@@ -18,12 +18,15 @@ from mooring.doctor.remedies import Fixed, fix
 from mooring.record import RunRecord
 from mooring.record.runs import write_whole
 from mooring.report.finish import read_report
+from mooring.report.losses import learnt
 from mooring.report.view import RunView
 from mooring.spec import TrainingJob, parse_job
 from mooring.spec.edit import difference
 
 #: A job that reports no steps is watched for so many times longer: its start-up is part of it.
-_WITHOUT_STEPS = 3.0
+_WITHOUT_STEPS = 6.0
+#: A rate needs reports: slow steps make the probe longer, up to as long as without any.
+_LEAST_REPORTS = 4
 _LOOK_EVERY_S = 0.5
 PROBED = "the probe has seen enough"
 
@@ -47,11 +50,13 @@ class Enough:
         self._due_s = now_s + _LOOK_EVERY_S
         self._view.update()
         members = self._view.members.values()
-        reports = [one.first_report_s for one in members if one.first_report_s is not None]
+        first = [one.first_report_s for one in members if one.first_report_s is not None]
         starts = [one.running_s for one in members if one.running_s is not None]
-        trained = bool(reports) and now_s - min(reports) >= self._seconds
-        waited = bool(starts) and now_s - min(starts) >= _WITHOUT_STEPS * self._seconds
-        return PROBED if trained or (waited and not reports) else None
+        reports = max((sum(one.steps_by_rank.values()) for one in members), default=0)
+        trained = bool(first) and now_s - min(first) >= self._seconds and reports >= _LEAST_REPORTS
+        since_s = min(first or starts, default=now_s)
+        waited = now_s - since_s >= _WITHOUT_STEPS * self._seconds
+        return PROBED if trained or waited else None
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,11 @@ def after_probe(run: RunRecord) -> Probed:
 def keep(probed: Probed, run: RunRecord) -> None:
     """Beside the run that followed: what it is to be compared with. A full disk hides it only."""
     before = read_report(probed.run)
+    loss = learnt(probed.run)
     document = {
         "probe": probed.run.info.id,
         "examples_per_s": before.examples_per_s,
+        "learnt": None if loss is None else asdict(loss),
         "remedies": [finding.id for finding in probed.fixed.applied],
         "patch": probed.patch,
     }

@@ -21,6 +21,7 @@ from mooring.record import RunRecord, read_lines
 from mooring.record.journal import JsonValue, Line
 from mooring.record.plan_file import Holding, read_holdings
 from mooring.spec import load_job
+from mooring.variables.from_run import parts_of
 
 #: Fewer samples than this say nothing about a rate.
 LEAST_SAMPLES = 3
@@ -59,6 +60,10 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         topology=_topology(run.events_file),
         examples_per_s=sum(rates) if rates else None,
         stacks_note=_stacks_note(run.events_file),
+        steps_per_s=max(
+            (one.steps_per_s for one in members if one.steps_per_s is not None), default=None
+        ),
+        variables=tuple(parts_of([line for each in lines.values() for line in each])),
         source=str(run.root),
     )
 
@@ -206,17 +211,21 @@ def _examples_per_s(lines: list[Line], window: Window) -> float | None:
 
 
 def _steps_per_s(lines: list[Line], window: Window) -> float | None:
-    """Reports a second of the local process that reports most: ranks step together."""
+    """Of the local process that reports most: ranks step together."""
     rates = []
     steps = [line for line in lines if line.get("kind") == "step"]
     for rank in {_number(line, "r") for line in steps}:
         told = [
-            (_number(line, "t"), int(_number(line, "n")) or 1)
+            line
             for line in steps
             if _number(line, "r") == rank and window[0] <= _number(line, "t") <= window[1]
         ]
-        if len(told) > 1 and told[-1][0] > told[0][0]:
-            rates.append(sum(count for _, count in told[1:]) / (told[-1][0] - told[0][0]))
+        if len(told) < 2 or _number(told[-1], "t") <= _number(told[0], "t"):
+            continue
+        # A report may stand for a burst of steps: its count says so, if it has one.
+        counted = _number(told[-1], "step") - _number(told[0], "step")
+        done = counted or sum(_number(line, "n") or 1 for line in told[1:])
+        rates.append(done / (_number(told[-1], "t") - _number(told[0], "t")))
     return max(rates, default=None)
 
 

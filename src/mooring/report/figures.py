@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from mooring.model.cluster import format_cpus
 from mooring.record.journal import JsonValue
 from mooring.report.cards import CardFigures
+from mooring.report.losses import Learnt, learnt
 from mooring.report.view import MemberView, RunView
 
 
@@ -80,6 +81,16 @@ class Before:
     probe: str
     examples_per_s: float | None
     remedies: tuple[str, ...]
+    loss: Learnt | None = None
+    loss_now: Learnt | None = None
+    """Of the run itself after the examples that the probe had."""
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """How much larger the loss is now, after as many examples."""
+        if self.loss is None or self.loss_now is None or self.loss.loss <= 0:
+            return None
+        return self.loss_now.loss / self.loss.loss
 
 
 @dataclass(frozen=True)
@@ -156,7 +167,10 @@ def figures(view: RunView) -> Report:
 def _before(view: RunView) -> Before | None:
     try:
         told = json.loads(view.run.fix_file.read_text(encoding="utf-8"))
-        return Before(told["probe"], told["examples_per_s"], tuple(told["remedies"]))
+        found = told.get("learnt")
+        loss = None if found is None else Learnt(**found)
+        now = None if loss is None else learnt(view.run, loss.examples)
+        return Before(told["probe"], told["examples_per_s"], tuple(told["remedies"]), loss, now)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -9,6 +11,7 @@ from rich.text import Text
 
 from mooring.model.status import MemberState, Phase
 from mooring.report.figures import Before, MemberFigures, Report
+from mooring.report.losses import WORSE_PERCENT
 from mooring.report.view import MemberView, RunView
 
 _STATE_STYLE = {
@@ -122,6 +125,7 @@ def report(figures: Report) -> RenderableType:
     lines = [head, Text(_summary(figures))]
     if figures.before is not None:
         lines.append(Text(_before(figures, figures.before), style="bold"))
+        lines += [Text(said, style=style) for said, style in _losses(figures.before)]
     parts: list[RenderableType] = [*lines, Text(), _members(figures)]
     if figures.servers:
         parts += [Text(), _servers(figures)]
@@ -159,6 +163,22 @@ def _before(figures: Report, before: Before) -> str:
     return (
         f"{before.examples_per_s:,.0f} → {figures.examples_per_s:,.0f} examples/s "
         f"({figures.faster:.2f}×) after {done} (probe {before.probe})"
+    )
+
+
+def _losses(before: Before) -> Iterator[tuple[str, str]]:
+    """What the remedies did to learning: one of them may change the optimizer."""
+    if before.loss is None or before.loss_now is None or before.loss_ratio is None:
+        return
+    change = 100 * (before.loss_ratio - 1)
+    said = (
+        f"loss after {before.loss.examples:,} examples: {before.loss.loss:.4f} → "
+        f"{before.loss_now.loss:.4f} ({abs(change):.1f} % {'higher' if change > 0 else 'lower'})"
+    )
+    worse = change > WORSE_PERCENT
+    yield (
+        said + ("; look at it before you keep the remedies" if worse else ""),
+        ("yellow" if worse else ""),
     )
 
 

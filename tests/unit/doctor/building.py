@@ -9,6 +9,7 @@ from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, NodeFacts, Run
 from mooring.doctor.finding import Found
 from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS
 from mooring.spec import parse_job
+from mooring.variables import PartFacts
 
 JOB = """
 apiVersion: mooring.dev/v1
@@ -50,6 +51,8 @@ def run(
     job: str = JOB,
     nics: tuple[NicFacts, ...] = (),
     topology: tuple[CpuPlace, ...] = (),
+    variables: tuple[PartFacts, ...] = (),
+    steps_per_s: float | None = 2.0,
 ) -> RunFacts:
     nodes = {one.node for one in members}
     return RunFacts(
@@ -58,6 +61,8 @@ def run(
         server_roles=("ps",),
         members=members,
         nics=nics,
+        variables=variables,
+        steps_per_s=steps_per_s,
         node_cpus={node: frozenset({0, 1}) for node in nodes},
         topology=dict.fromkeys(nodes, topology) if topology else {},
     )

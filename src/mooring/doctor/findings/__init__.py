@@ -30,11 +30,13 @@ from mooring.doctor.findings import (  # noqa: F401
     node_shm,
     node_threads,
     ps_cpu,
+    ps_dense_update,
     ps_hot,
     ps_idle,
     ps_nic,
     ps_one_nic,
     ps_scaling,
+    ps_whole_table,
     shm_full,
     straggler,
 )

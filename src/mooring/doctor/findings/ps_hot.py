@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain
-from mooring.doctor.findings.measured import EVENTS, SAMPLES
+from mooring.doctor.findings.measured import EVENTS, MEBIBYTE, SAMPLES
 from mooring.doctor.findings.ps_shares import UNEVEN, card_of, divide, shares_of
 from mooring.doctor.registry import Page, run_check
+from mooring.variables import PartFacts
 
 #: A card this full limits whoever is behind it.
 _FULL = 0.7
@@ -17,7 +18,7 @@ _PAGE = Page(
     "limit of the whole job, the other servers wait, and more servers change nothing.",
     measured="Bytes through each server's TCP sockets while the job trained (the kernel's own "
     "counts). Reported when the busiest has more than 1.5 times the mean of those that serve "
-    "anything.",
+    "anything, with the largest variables that it holds.",
     fix="Divide large variables over all servers: `variables.placement: partitioned` in the job, "
     "which `mooring.tensorflow.strategy()` carries out; or a `variable_partitioner` for "
     "TensorFlow's own ParameterServerStrategy.",
@@ -39,13 +40,18 @@ def hot(facts: RunFacts) -> Iterator[Found]:
         for member, part in shares.of[:8]
     ]
     evidence.append(Figure("busiest ÷ mean", shares.uneven, "", SAMPLES, (busiest.name,)))
+    guilty = _largest(facts, busiest.name)
+    evidence += [
+        Figure(f"{part.variable} on {busiest.name}", part.size_bytes / MEBIBYTE, "MiB", SAMPLES)
+        for part in guilty
+    ]
     if card is not None:
         evidence.append(Figure(f"card of {card.node}", 100 * (card.busy or 0.0), "% full", EVENTS))
     lost = 1 - 1 / shares.uneven
     later = "neither its card nor its CPU is full yet; it will be with more workers"
     yield Found(
         says=f"{busiest.name} moves {100 * share:.0f} % of all bytes "
-        f"through {len(shares.of)} servers",
+        f"through {len(shares.of)} servers" + _because(guilty),
         evidence=tuple(evidence),
         remedy=divide(facts, "divide large variables over all servers"),
         confidence=Confidence.CERTAIN if full else Confidence.LIKELY,
@@ -55,3 +61,16 @@ def hot(facts: RunFacts) -> Iterator[Found]:
         if full
         else Gain(1.0, 1.0, later),
     )
+
+
+def _largest(facts: RunFacts, server: str) -> list[PartFacts]:
+    """What the server holds that makes most of its traffic: the largest variables, if told."""
+    index = int(server.rpartition("-")[2])
+    held = sorted(
+        (part for part in facts.variables if part.server == index), key=lambda one: -one.size_bytes
+    )
+    return [part for part in held[:3] if part.size_bytes >= held[0].size_bytes / 4]
+
+
+def _because(guilty: list[PartFacts]) -> str:
+    return f": {', '.join(part.variable for part in guilty)}" if guilty else ""

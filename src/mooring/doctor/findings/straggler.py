@@ -38,6 +38,9 @@ def straggler(facts: RunFacts) -> Iterator[Found]:
     measured = used(facts.workers)
     if len(measured) < 2:
         raise Unknown("fewer than two workers with samples")
+    if facts.steps_per_s is None and facts.servers:
+        # Without steps the bytes are those of the start, which differ by chance.
+        raise Unknown("fewer than two steps were reported")
     rates = _rates(measured)
     if min(rates) >= _TOGETHER * max(rates):
         yield from _in_step(measured)
