@@ -46,9 +46,12 @@ class Moor:
         nodes: int = 0,
         nic_mbps: int = 0,
         env: Mapping[str, str] = {},
+        more: Sequence[str] = (),
     ) -> Started:
-        """A run that has ended well."""
-        with self.started(job, settings=settings, nodes=nodes, nic_mbps=nic_mbps, env=env) as run:
+        """A run that has ended well; with `--fix` in `more`, the one after its probe."""
+        with self.started(
+            job, settings=settings, nodes=nodes, nic_mbps=nic_mbps, env=env, more=more
+        ) as run:
             output, _ = run.process.communicate()
             if run.process.returncode != 0:
                 raise SystemExit(f"moor run failed:\n{output}")
@@ -63,10 +66,11 @@ class Moor:
         nodes: int = 0,
         nic_mbps: int = 0,
         env: Mapping[str, str] = {},
+        more: Sequence[str] = (),
     ) -> Iterator[Started]:
         """A run in the background; killed at the end if it is still there."""
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=self.home))
-        command = [sys.executable, "-m", "mooring", "run", str(job), "-o", str(folder)]
+        command = [sys.executable, "-m", "mooring", "run", str(job), "-o", str(folder), *more]
         for setting in settings:
             command += ["--set", setting]
         if nodes:

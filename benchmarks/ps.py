@@ -8,7 +8,8 @@ lazy       lazy against dense Adam, a table of 2,000,000 x 16, with the loss on 
 partition  one hot table on four servers: cut by rows against placed in turn, NICs the limit
 spread     four servers on four nodes against all on one
 beside     servers beside the workers against servers on nodes of their own
-all        the fast variant of the example against the plain one, 2,000,000 rows
+lookups    Keras' Embedding: rows (`variables.lookups`) against whole tables, lazy Adam in both
+all        `moor run --fix` of the plain example against `moor run`, 2,000,000 rows
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Way:
     script: tuple[str, ...]
     settings: tuple[str, ...] = ()
     job: str = "job.yaml"
+    fix: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,18 @@ class Sizes:
     steps: int = 240
     table_rows: int = 2_000_000
     network_steps: int = 120
+    plain_steps: int = 120
     burst: int = 12
     judged: int = 40
 
 
-QUICK = Sizes(steps=36, table_rows=100_000, network_steps=24, burst=6, judged=4)
+QUICK = Sizes(36, 100_000, network_steps=24, plain_steps=36, burst=6, judged=4)
 
 
 def rows(sizes: Sizes) -> dict[str, Row]:
     table = ("--rows", str(sizes.table_rows), "--judge", str(sizes.judged))
     trained = (*table, "--steps", str(sizes.steps), "--burst", str(sizes.burst))
+    plain = ("plain.py", *table, "--steps", str(sizes.plain_steps), "--burst", "4")
     # Rows of 64 numbers and a small dense part: nearly all bytes belong to one table.
     hot = (
         *("--rows", "200000", "--width", "64", "--hidden", "8", "--batch", "1024", "--judge", "0"),
@@ -117,10 +121,15 @@ def rows(sizes: Sizes) -> dict[str, Row]:
             nic_mbps=20,
             settings=("pinning=none", *_members(2, 2, 150)),
         ),
+        "lookups": Row(
+            f"Keras' Embedding, {sizes.table_rows:,} x 16",
+            Way("whole tables", plain, ("variables={optimizer: lazy}",), "plain.yaml"),
+            Way("rows", plain, ("variables={optimizer: lazy, lookups: rows}",), "plain.yaml"),
+        ),
         "all": Row(
-            f"the example, {sizes.table_rows:,} rows",
-            Way("plain", ("plain.py", *trained), job="plain.yaml"),
-            Way("fast", ("train.py", *trained)),
+            f"the plain example, {sizes.table_rows:,} rows",
+            Way("moor run", plain, job="plain.yaml"),
+            Way("moor run --fix", plain, job="plain.yaml", fix=True),
         ),
     }
 
@@ -188,7 +197,13 @@ def _measure(name: str, row: Row, pairs: int, quick: bool) -> None:
 
 def _train(moor: Moor, row: Row, way: Way) -> Outcome:
     settings = [*row.settings, *way.settings, command_setting(["python", *way.script])]
-    run = moor.finished(FOLDER / way.job, settings=settings, nodes=row.nodes, nic_mbps=row.nic_mbps)
+    run = moor.finished(
+        FOLDER / way.job,
+        settings=settings,
+        nodes=row.nodes,
+        nic_mbps=row.nic_mbps,
+        more=["--fix"] if way.fix else [],
+    )
     outcome = _outcome(run)
     say(
         f"  {way.name}: {outcome.examples_per_s:,.0f} examples/s, loss {outcome.last_loss:.4f}, "
