@@ -150,7 +150,7 @@ def run_job(
         working_dir = working_dir if job.spec.working_dir else run.files_dir
     with StopSignals() as signals:
         nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)
-        body = LocalBody(run, nodes, _settings(job, working_dir))
+        body = LocalBody(run, nodes, _settings(job, working_dir, watched=stacks))
         loop = _Loop(job, gang, plan, run, body, stacks=stacks)
         try:
             on_plan(plan)
@@ -369,7 +369,7 @@ def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:
     }
 
 
-def _settings(job: TrainingJob, working_dir: Path) -> Settings:
+def _settings(job: TrainingJob, working_dir: Path, *, watched: bool) -> Settings:
     spec = job.spec
     return Settings(
         working_dir=working_dir,
@@ -379,4 +379,5 @@ def _settings(job: TrainingJob, working_dir: Path) -> Settings:
         step_source=spec.step_metrics.source,
         step_pattern=spec.step_metrics.pattern,
         examples_per_step=spec.step_metrics.examples_per_step,
+        watched=watched and find_tool() is not None,
     )

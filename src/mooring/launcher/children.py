@@ -67,9 +67,17 @@ def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
 
 
 def spawn(
-    path: str, argv: Sequence[str], env: Mapping[str, str], cwd: str, session: bool = False
+    path: str,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    session: bool = False,
+    watcher: int | None = None,
 ) -> Child:
-    """Starts `path`, its output on pipes; with `session` it leads a session of its own."""
+    """Starts `path`, its output on pipes; with `session` it leads a session of its own.
+
+    `watcher` is the process that may look at what the program does.
+    """
     arguments = [os.fsencode(word) for word in argv]
     environment = {os.fsencode(name): os.fsencode(text) for name, text in env.items()}
     launcher = os.getpid()
@@ -89,6 +97,8 @@ def spawn(
                 linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
                 if os.getppid() != launcher:
                     os._exit(1)
+                if watcher is not None:
+                    linux.allow_watcher(watcher)
             if session:
                 os.setsid()
             else:

@@ -14,6 +14,7 @@ AVAILABLE = sys.platform.startswith("linux")
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PTRACER = 0x59616D61
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWNET = 0x40000000
@@ -38,6 +39,18 @@ def _check(result: int, what: str) -> None:
 def prctl(option: int, value: int) -> None:
     zero = ctypes.c_ulong(0)
     _check(_libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero), "prctl")
+
+
+def allow_watcher(pid: int) -> None:
+    """Let `pid` and what it starts read this process, also after exec.
+
+    Only Yama's mode 1 needs it (security/yama/yama_lsm.c): there a process may be read by its
+    ancestors alone. Kernels without Yama do not know the call.
+    """
+    try:
+        prctl(PR_SET_PTRACER, pid)
+    except OSError:
+        pass
 
 
 def enter_network(path: str) -> None:

@@ -232,7 +232,13 @@ class Member:
         else:
             for rank, own_env in self._contract.processes:
                 ranked = environment.of_rank(env, rank, own_env)
-                child = children.spawn(program, self._contract.argv, ranked, self._contract.cwd)
+                child = children.spawn(
+                    program,
+                    self._contract.argv,
+                    ranked,
+                    self._contract.cwd,
+                    watcher=self._contract.watcher,
+                )
                 self._locals.append(child)
                 self._read(child, rank)
         self._journal.insist("running", {"pids": [child.pid for child in self._locals]})

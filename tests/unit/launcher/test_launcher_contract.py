@@ -59,6 +59,7 @@ def test_peers_that_differ_by_their_index_are_written_once() -> None:
         ({"threads": "many"}, 'threads is "many"; accepted: "auto" or an integer >= 1'),
         ({"threads": 0}, 'threads is 0; accepted: "auto" or an integer >= 1'),
         ({"grace_s": -1}, "grace_s is -1"),
+        ({"watcher": 0}, "watcher is 0; accepted: an integer >= 1, or null"),
         ({"processes": []}, "processes is empty"),
         ({"processes": [{}]}, "processes[0].local_rank is missing"),
         ({"processes": [{"local_rank": 0}, {"local_rank": 0}]}, "appears twice"),

@@ -33,6 +33,8 @@ class Settings:
     step_pattern: str | None
     examples_per_step: int | None
     sample_interval_s: float = 1.0
+    watched: bool = False
+    """Whether this process looks at what the programs do."""
 
 
 @dataclass(frozen=True)
@@ -113,4 +115,5 @@ def _document(
         "sample_interval_s": settings.sample_interval_s,
         "grace_s": settings.grace_s,
         "agent": agent,
+        "watcher": run.info.pid if settings.watched else None,
     }
