@@ -13,11 +13,14 @@ import pytest
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.fake_nodes import NodeShape, fake_nodes
 from kube.objects import pod, pods_path
+from kube.operator import Jobs, OperatorProcess, training_job
 from mooring.doctor import Diagnosis, diagnose_cluster
 from mooring.doctor.findings.gang_half_started import LONG_S
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.kubeconfig import load_access
+from mooring.remote.doctor import diagnose_job
 from mooring.remote.gangs import read_gangs
+from mooring.remote.jobs import find_job
 from support.moor import Moor
 from support.waiting import until
 
@@ -92,6 +95,29 @@ def test_a_half_started_gang_is_named_once_it_has_waited(
             "unknown": "",
         }
     ]
+
+
+def test_a_job_that_waits_for_cards_which_others_hold_for_nothing(
+    control_plane: ControlPlane,
+    namespace: str,
+    two_cards_each: list[str],
+    operator: OperatorProcess,
+    jobs: Jobs,
+) -> None:
+    start(control_plane, namespace, "greedy", 3, 2)
+    settled(control_plane, namespace, "greedy", 2, 1)
+    jobs.create(training_job("patient", gpu=1))
+    until(lambda: jobs.status("patient").get("message"), "the queue has said why", 60)
+
+    async def ask() -> Diagnosis:
+        async with Client(load_access(None, control_plane.kubeconfig)) as client:
+            view = await find_job(client, "patient", namespace)
+            return await diagnose_job(client, view, time.time() + LONG_S)
+
+    found = asyncio.run(ask())
+    assert [one.id for one in found.findings] == ["job-pending", "gang-half-started"]
+    assert f"{namespace}/greedy" in found.findings[1].found.says
+    assert operator.defects == []
 
 
 def test_a_gang_that_is_whole_is_left_alone(

@@ -108,7 +108,8 @@ def _on_cluster(target: Target, name: str) -> Diagnosis:
 
     async def ask() -> Diagnosis:
         async with Client(target.access) as client:
-            return await diagnose_job(client, await find_job(client, name, target.namespace))
+            view = await find_job(client, name, target.namespace)
+            return await diagnose_job(client, view, time.time())
 
     return asyncio.run(ask())
 

@@ -5,22 +5,23 @@ Samples stay in the pods, so checks of rates have no answer here and say so.
 
 from __future__ import annotations
 
-import time
-
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.kubeapi.client import Client
 from mooring.model.member import MemberId, Pinning
+from mooring.model.status import Phase
 from mooring.operator.jobs import JobView, Meaning, meaning_of
+from mooring.operator.record import Stage
 from mooring.remote.gangs import read_gangs
 from mooring.remote.report import JobReport, MemberReport, report_of
 
 #: How `remote.report` begins the reason why CPUs are not a member's own.
 _SHARED = "shared: "
-_WAITING = "Pending"
+#: In Mooring's queue, or not yet looked at; a job that another scheduler takes care of is pending.
+_WAITING = frozenset({Stage.QUEUED.value, Phase.PENDING.value})
 
 
-async def diagnose_job(client: Client, view: JobView) -> Diagnosis:
+async def diagnose_job(client: Client, view: JobView, now_s: float) -> Diagnosis:
     """Raises BadInput if the job itself is none. Of a job that waits, the cluster is looked at too:
     somebody may hold for nothing what it needs."""
     meaning = meaning_of(view.object)
@@ -28,7 +29,7 @@ async def diagnose_job(client: Client, view: JobView) -> Diagnosis:
     found = diagnose_run(facts)
     if not facts.waits_for:
         return found
-    return found.with_those_of(diagnose_cluster(await read_gangs(client, None, time.time())))
+    return found.with_those_of(diagnose_cluster(await read_gangs(client, None, now_s)))
 
 
 def facts_of(report: JobReport, meaning: Meaning) -> RunFacts:
@@ -45,7 +46,7 @@ def facts_of(report: JobReport, meaning: Meaning) -> RunFacts:
         job=meaning.job,
         server_roles=meaning.gang.server_roles,
         members=tuple(members),
-        waits_for=progress.message if progress.phase == _WAITING else "",
+        waits_for=progress.message if progress.phase in _WAITING else "",
         examples_per_s=progress.examples_per_s,
         source="the job's status and its launchers",
     )

@@ -45,6 +45,10 @@ def test_pods_that_are_pinned() -> None:
     assert diagnosis("Running", "", "exclusive", exclusive=True) == []
 
 
-def test_a_job_that_waits() -> None:
+@pytest.mark.parametrize(
+    ("phase", "waits"), [("Queued", True), ("Pending", True), ("Suspended", False)]
+)
+def test_a_job_that_waits(phase: str, waits: bool) -> None:
     why = "0/4 nodes are available: 4 insufficient cpu"
-    assert diagnosis("Pending", why, "", exclusive=False) == [("job-pending", why)]
+    found = diagnosis(phase, why, "", exclusive=False)
+    assert found == ([("job-pending", why)] if waits else [])
