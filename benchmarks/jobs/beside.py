@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from mooring import step
 
 FEATURES, BATCH = 256, 64
-CAUSES = ("nothing", "decode", "files", "packed", "save", "log", "evaluate")
+CAUSES = ("nothing", "decode", "files", "packed", "remote", "save", "log", "evaluate")
 
 
 class Packed(Dataset):
@@ -69,6 +69,17 @@ class OneFile(Dataset):
         return row / 255
 
 
+class Remote(Dataset):
+    """Examples that come over a network: each takes a while in which nobody computes."""
+
+    def __len__(self):
+        return 10**6
+
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return torch.rand(FEATURES)
+
+
 def loader(cause, folder, workers):
     if cause == "decode":
         data = Packed(256 << 10)
@@ -76,6 +87,8 @@ def loader(cause, folder, workers):
         data = Files(folder, 2000)
     elif cause == "packed":
         data = OneFile(folder, 2000)
+    elif cause == "remote":
+        data = Remote()
     else:
         data = TensorDataset(torch.rand(200 * BATCH, FEATURES))
     if workers:

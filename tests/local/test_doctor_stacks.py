@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mooring.doctor import Diagnosis, Finding, diagnose_run
 from mooring.doctor.read_run import read_run
 from mooring.record import read_lines
+from mooring.record.plan_file import read_holdings
 from mooring.stacks import find_tool
 from support.moor import Moor, write_job
 from support.waiting import until
@@ -73,6 +76,43 @@ def test_many_small_files(moor: Moor, tmp_path: Path) -> None:
     assert found.id == "input-bound"
     assert "many small files" in found.found.says
     assert "pack the files" in found.found.remedy.does
+
+
+@with_tool
+@pytest.mark.framework
+def test_loaders_that_wait_for_their_storage(moor: Moor, tmp_path: Path) -> None:
+    [found] = ours(diagnosis(moor, job(tmp_path, "remote", "--workers", "1"))).values()
+    assert found.id == "input-bound"
+    told = {figure.what: figure.value for figure in found.found.evidence}
+    assert told["loader processes"] == 1
+    # 64 examples of 5 ms against a step of some milliseconds.
+    assert isinstance(told["waits for loaders"], float)
+    assert told["waits for loaders"] > 50
+
+
+@with_tool
+@pytest.mark.framework
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
+def test_loaders_that_a_neighbour_takes_the_cpu_from(moor: Moor, tmp_path: Path) -> None:
+    """The trainer waits for its loader, the loader for a CPU: not a matter of input."""
+    path = job(tmp_path, "nothing", "--workers", "1", "--seconds", "8", pinning="exclusive")
+    document = yaml.safe_load(path.read_text())
+    document["spec"]["roles"]["worker"]["resources"] = {"cpu": 1}
+    path.write_text(yaml.safe_dump(document))
+    with moor.started("run", path) as process:
+        until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
+        [held] = read_holdings(moor.only_run().plan_file)
+        spin = f"import os\nos.sched_setaffinity(0, {set(held.slot.cpus)})\nwhile True: pass"
+        burners = [subprocess.Popen([sys.executable, "-S", "-c", spin]) for _ in range(3)]
+        try:
+            assert process.wait(120) == 0
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+    found = diagnose_run(read_run(moor.only_run()))
+    assert "input-bound" not in ours(found)
+    assert "cpu-neighbour" in [one.id for one in found.findings]
 
 
 @with_tool

@@ -24,9 +24,9 @@ from mooring.stacks.trace import Summary, read_spans, summarise
 #: Trainers that are watched; more would be looked at for nothing but their number.
 _MOST_TRAINERS = 8
 #: (seconds, looks a second). Quick at first, so that a probe of ten seconds tells; then rare, at a
-#: sixth of the cost.
-QUICK = (5, 10)
-_QUICK_TURNS = 4
+#: quarter of the cost (benchmarks/stacks.py).
+QUICK = (10, 10)
+_QUICK_TURNS = 2
 SLOW = (20, 2)
 _LOOK_EVERY_S = 1.0
 _SEARCH_EVERY_S = 3.0
