@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from mooring.doctor import diagnose_cluster
+from mooring.doctor import Diagnosis, diagnose_cluster
 from mooring.doctor.facts import ClusterFacts, GangFacts
 from mooring.doctor.finding import Confidence
 from mooring.kubeapi.times import write_seconds
-from mooring.remote.gangs import gangs_of
+from mooring.remote.gangs import gangs_of, read_gangs
+from unit.kubeapi.fake_server import serving
 
 NOW_S = 1_800_000_000.0
 KUBEFLOW = "training.kubeflow.org/job-name"
@@ -126,7 +128,28 @@ def test_whose_pods_they_are(
 
 
 def test_pods_that_are_not_shown_are_no_answer() -> None:
-    answer = diagnose_cluster(ClusterFacts("cluster", unseen="not for this user"))
-    assert [(one.id, one.unknown) for one in answer.checked] == [
-        ("gang-half-started", "not for this user")
-    ]
+    async def ask() -> Diagnosis:
+        async with serving() as (server, client):
+            server.refuse_list(403, "Forbidden")
+            return diagnose_cluster(await read_gangs(client, "team", NOW_S))
+
+    answer = asyncio.run(ask())
+    [checked] = answer.checked
+    assert (answer.of, answer.findings, checked.id) == ("team", (), "gang-half-started")
+    assert "not shown to this user" in checked.unknown
+    assert "said 403" in checked.unknown
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"metadata": None, "spec": [], "status": "?"},
+        {"metadata": {"labels": ["job-name"], "ownerReferences": {"kind": "MPIJob"}}},
+        {"metadata": {"labels": {"job-name": 3}, "ownerReferences": [None, {"controller": True}]}},
+        {"metadata": {"labels": {"job-name": "x"}}, "spec": {"nodeName": 7, "containers": 3}},
+        {"metadata": {"labels": {"job-name": "x"}}, "status": {"conditions": [{"type": 1}, 2]}},
+    ],
+)
+def test_pods_of_any_shape(told: dict[str, Any]) -> None:
+    assert len(gangs_of([told, told], NOW_S)) <= 1

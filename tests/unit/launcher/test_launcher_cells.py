@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.launcher import cells, cgroups
 
@@ -41,6 +43,23 @@ def test_pages_count_by_their_size_and_files_do_not() -> None:
 )
 def test_what_is_no_such_text_counts_nothing(text: str) -> None:
     assert sum(cells.parse_maps(text.encode("latin-1")).values()) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2**40), st.sampled_from([4, 2048]))))
+def test_every_line_counts(lines: list[tuple[int, int, int]]) -> None:
+    text = "".join(
+        f"7f{at:x} default anon={pages} N{cell}={pages} kernelpagesize_kB={size}\n"
+        for at, (cell, pages, size) in enumerate(lines)
+    )
+    assert sum(cells.parse_maps(text.encode()).values()) == sum(
+        pages * size * 1024 for _, pages, size in lines
+    )
+
+
+@given(st.binary())
+def test_no_text_breaks_it(data: bytes) -> None:
+    assert all(amount >= 0 for amount in cells.parse_maps(data).values())
+    cells.parse_stat(data.decode("latin-1"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/numa_maps").exists(), reason="no NUMA in this kernel")

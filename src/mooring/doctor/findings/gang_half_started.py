@@ -49,7 +49,7 @@ def _found(gang: GangFacts) -> Found:
             Figure("GPUs held", gang.gpus, "", "requests of its pods"),
             Figure("on", f"{nodes} and {more} more" if more > 0 else nodes, "", "its pods"),
             Figure("pods without a node", gang.waiting, "", "its pods"),
-            Figure("waiting since", gang.waited_s, "s", "condition PodScheduled"),
+            Figure("the longest has waited", gang.waited_s, "s", "condition PodScheduled"),
         ),
         remedy=Remedy(
             "run it by Mooring, whose gangs start whole or not at all; or delete it",
