@@ -48,7 +48,7 @@ def test_logs_and_report_of_a_job_whose_member_restarts(
         "restart": "member",
         "kubernetes": {"python": sys.executable},
     }
-    calm = training_job("calm", {"ps": 1, "worker": 1}, cpu="50m")
+    calm = training_job("calm", {"ps": 1, "worker": 1}, cpu="50m", threads=80)
     for role in calm["spec"]["roles"].values():
         role |= {"command": [sys.executable, "-c", STEADY]}
         role |= {"kubernetes": {"python": sys.executable}}
@@ -85,6 +85,17 @@ def test_logs_and_report_of_a_job_whose_member_restarts(
             False,
             "shared: pinning was not asked for",
         )
+
+    def findings(name: str) -> dict[str, str]:
+        found = json.loads(moor("doctor", name, "--json", *where).stdout)
+        unknown = [one["unknown"] for one in found["checked"] if one["id"] == "cpu-threads"]
+        return {"unknown": unknown[0], **{one["id"]: one["says"] for one in found["findings"]}}
+
+    # The first member's launcher keeps the last minutes of both: 80 threads on the node's two CPUs.
+    found = until(lambda: findings("calm").get("cpu-threads"), "there are enough samples", 120)
+    assert "80 threads on" in found
+    until(lambda: not findings("frail")["unknown"], "there are enough samples of the other", 60)
+    assert "cpu-threads" not in findings("frail")
     with moor.started("logs", "frail", "--follow", *where) as following:
         assert following.stdout is not None
         seen = iter(following.stdout.readline, "")

@@ -79,10 +79,11 @@ class Pods:
     def ready(self, index: int) -> bool:
         return '"kind":"ready"' in self.out(index, "samples.jsonl")
 
-    def status(self) -> dict[str, Any]:
+    def status(self, path: str = "status") -> dict[str, Any]:
         """What the leader answers; nothing is there while it does not."""
+        url = f"http://127.0.0.1:{self.port}/{path}"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=10) as page:
+            with urllib.request.urlopen(url, timeout=10) as page:
                 found: dict[str, Any] = json.load(page)
         except urllib.error.URLError:
             return {"there": [], "open": False, "members": {}}
@@ -126,6 +127,46 @@ def test_the_leader_tells_how_everyone_is_doing(pods: Pods) -> None:
     members = pods.status()["members"]
     assert {one["step"] for one in members.values()} == {7}
     assert all(one["cpus"] for one in members.values())
+
+
+STEPPING = """
+import json, time
+print('::mooring:: {"variables": [{"name": "table"}]}', flush=True)
+for step in range(1, 10_000):
+    print('::mooring:: ' + json.dumps({"step": step, "examples": 8}), flush=True)
+    time.sleep(0.1)
+"""
+
+
+def test_the_leader_keeps_what_the_journals_of_all_said(pods: Pods) -> None:
+    for index in (0, 1):
+        pods.start(index, 2, argv=[sys.executable, "-c", STEPPING])
+
+    def kinds(index: int) -> set[str]:
+        told = pods.status("history")["members"].get(f"worker-{index}", [])
+        return {one["kind"] for one in told}
+
+    wanted = {"ready", "variables", "sample", "step"}
+    until(lambda: kinds(0) == kinds(1) == wanted, "both have told everything")
+    # Two samples are five seconds apart, and the steps between them are one record.
+    seen = until(
+        lambda: next(
+            (
+                pair
+                for told in [pods.status("history")["members"]["worker-1"]]
+                if len(pair := [one for one in told if one["kind"] == "step"]) >= 2
+            ),
+            None,
+        ),
+        "a second sample was told",
+    )
+    assert seen[1]["examples"] == 8 * (seen[1]["step"] - seen[0]["step"])
+    # A leader that comes again hears what matters of those that stayed.
+    leader = pods.processes[0]
+    leader.send_signal(signal.SIGTERM)
+    leader.wait(30)
+    pods.start(0, 2, argv=[sys.executable, "-c", STEPPING], attempt=1)
+    until(lambda: {"ready", "variables"} <= kinds(1), "the other has told again")
 
 
 def test_a_container_that_restarts_goes_on_alone_as_the_next_attempt(pods: Pods) -> None:

@@ -59,8 +59,8 @@ def doctor(
     RUN may be running or ended. Nothing found is an answer too: it lists what was looked at.
     With --fix, what the job file can carry is written into it; comments stay.
 
-    With --context, --kubeconfig or --namespace: a job on a cluster, RUN being its name. What its
-    launchers sample stays in the pods; its place, its CPUs and what it waits for are looked at.
+    With --context, --kubeconfig or --namespace: a job on a cluster, RUN being its name. While it
+    runs, the last two minutes are looked at; otherwise its place and what it waits for.
     Without RUN: the cluster, or the namespace, as a whole.
     """
     from mooring.doctor import diagnose_node, diagnose_run

@@ -37,10 +37,10 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
     lines = {one.name: list(read_lines(run.sample_file(one.name))) for one in holdings}
     if not holdings:
         raise BadInput.at("moor doctor", run.info.id, "no plan", "a run that was started")
-    window = _window(lines.values(), last_s)
+    window = window_of(lines.values(), last_s)
     members = tuple(
         _watched(
-            _member(name, holding, gang, lines[name.name], window),
+            member_facts(name, holding, gang, lines[name.name], window),
             run.stack_file(name.name),
             _own_window(lines[name.name], window),
         )
@@ -84,7 +84,7 @@ def _stacks_note(events: Path) -> str:
     return str(next(told, {}).get("reason", ""))
 
 
-def _window(members: Iterable[list[Line]], last_s: float | None) -> Window:
+def window_of(members: Iterable[list[Line]], last_s: float | None) -> Window:
     """The time in which the job trained, as its steps tell; its last seconds, if asked for."""
     steps, ends = [], []
     for lines in members:
@@ -100,7 +100,7 @@ def _window(members: Iterable[list[Line]], last_s: float | None) -> Window:
     return low, high
 
 
-def _member(
+def member_facts(
     member: MemberId, holding: Holding, gang: Gang, lines: list[Line], window: Window
 ) -> MemberFacts:
     ready: Line = next((line for line in reversed(lines) if line.get("kind") == "ready"), {})
@@ -244,7 +244,7 @@ def step_rates(run: RunRecord, slices: int) -> list[float]:
     """Examples a second of all members in equal parts of the time in which they trained."""
     members = [one.member.name for one in read_holdings(run.plan_file)]
     lines = [list(read_lines(run.sample_file(name))) for name in members]
-    low, high = _window(lines, None)
+    low, high = window_of(lines, None)
     if (low, high) == _NO_WINDOW:
         return []
     done = [0.0] * slices
@@ -286,4 +286,4 @@ def read_job_text(run: RunRecord) -> tuple[str, Path]:
     return path.read_text(encoding="utf-8"), path
 
 
-__all__ = ["LEAST_SAMPLES", "read_job_text", "read_run", "step_rates"]
+__all__ = ["LEAST_SAMPLES", "member_facts", "read_job_text", "read_run", "step_rates", "window_of"]

@@ -1,7 +1,7 @@
 """The leader's side of a meeting: who of the gang is there, who may go, what everyone says.
 
-Speaks two languages on one port: lines of JSON with the members, HTTP with whoever asks for the
-status.
+Speaks two languages on one port: lines of JSON with the members, HTTP with whoever asks: `/status`
+is what each is doing now, `/history` what their journals said in the last minutes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import socket
 import time
 
 from .errors import LauncherError
+from .history import History
 from .talk import Talk
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ class Book:
         self._there: dict[str, int] = {}
         self._let: dict[str, int] = {}
         self._doing: dict[str, dict[str, Any]] = {}
+        self._history = History()
         self._guests: set[_Guest] = set()
         self._is_open = False
         self._listener = _listen(contract.meeting_port)
@@ -64,6 +66,12 @@ class Book:
 
     def doing(self, member: str, fields: dict[str, Any]) -> None:
         self._doing.setdefault(member, {}).update(fields)
+
+    def record(self, member: str, record: dict[str, Any]) -> None:
+        self._history.add(member, record)
+
+    def history(self) -> bytes:
+        return self._history.document()
 
     def leave(self, guest: _Guest) -> None:
         self._guests.discard(guest)
@@ -133,12 +141,15 @@ class _Guest:
         try:
             said = json.loads(line.decode("utf-8"))
             if self.member:
+                record = said.pop("record", None)
+                if record is not None:
+                    self._book.record(self.member, dict(record))
                 self._book.doing(self.member, dict(said))
                 return
             contract = self._contract
             run, epoch = said["run"], said["epoch"]
             member, attempt = str(said["member"]), int(said["attempt"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             self._talk.close()
             return
         why = "another run or epoch meets here"
@@ -152,7 +163,8 @@ class _Guest:
             self.let_in()
 
     def _answer(self) -> None:
-        body = self._book.status()
+        asks_history = self._rest.startswith(b"GET /history ")
+        body = self._book.history() if asks_history else self._book.status()
         head = (
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
             "Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)

@@ -14,7 +14,7 @@ from .errors import LauncherError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
 
 class Journal:
@@ -26,8 +26,16 @@ class Journal:
         self._epoch = epoch
         self._attempt = attempt
         self.trouble = ""
+        self._insisted: list[dict[str, Any]] = []
+        self._follower: Callable[[dict[str, Any]], None] | None = None
 
-    def write(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
+    def follow(self, follower: Callable[[dict[str, Any]], None]) -> None:
+        """Hands over every record from here on, and first those that were insisted on before."""
+        self._follower = follower
+        for record in self._insisted:
+            follower(record)
+
+    def write(self, kind: str, fields: dict[str, Any], t: float | None = None) -> dict[str, Any]:
         record: dict[str, Any] = {
             "t": round(time.time() if t is None else t, 6),
             "kind": kind,
@@ -38,9 +46,12 @@ class Journal:
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
         _, why = self._file.append(line)
         self.trouble = "sample file %s: %s" % (self._path, why) if why else ""
+        if self._follower is not None:
+            self._follower(record)
+        return record
 
     def insist(self, kind: str, fields: dict[str, Any]) -> None:
         """Writes a record without which the member must not go on."""
-        self.write(kind, fields)
+        self._insisted.append(self.write(kind, fields))
         if self.trouble:
             raise LauncherError(self.trouble)

@@ -15,6 +15,8 @@ import socket
 import time
 
 from .book import Book
+from .history import MOST_KEPT
+from .sharing import KEPT
 from .talk import Talk
 
 TYPE_CHECKING = False
@@ -52,6 +54,13 @@ class Gate:
         elif self._visitor is not None:
             self._visitor.tell(fields)
 
+    def pass_on(self, record: dict[str, Any]) -> None:
+        """A record of this member's journal."""
+        if self._book is not None:
+            self._book.record(self._contract.member, record)
+        elif self._visitor is not None:
+            self._visitor.pass_on(record)
+
     def _let_in(self) -> None:
         if not self.open:
             self.open = True
@@ -78,12 +87,20 @@ class _Visitor:
         self._rest = b""
         self._open = False
         self._doing: dict[str, Any] = {}
+        self._kept: list[dict[str, Any]] = []
         self._connect()
 
     def tell(self, fields: dict[str, Any]) -> None:
         self._doing.update(fields)
         if self._talk is not None and not self._talk.behind:
             self._say(self._doing)
+
+    def pass_on(self, record: dict[str, Any]) -> None:
+        kept = record["kind"] in KEPT
+        if kept and len(self._kept) < MOST_KEPT:
+            self._kept.append(record)
+        if self._talk is not None and (kept or not self._talk.behind):
+            self._say({"record": record})
 
     def _connect(self) -> None:
         address = self._address()
@@ -118,6 +135,8 @@ class _Visitor:
         )
         if self._doing:
             self._say(self._doing)
+        for record in self._kept:
+            self._say({"record": record})
 
     def _say(self, fields: dict[str, Any]) -> None:
         if self._talk is not None:

@@ -118,7 +118,7 @@ class Member:
             contract.step_pattern if contract.step_source == "regex" else None,
             contract.examples_per_step,
             len(contract.processes),
-            lambda fields: self._journal.write("variables", fields),
+            self._told_variables,
         )
         self._start(program, env)
         self._loop.at(time.monotonic() + contract.sample_interval_s, self._sample)
@@ -177,6 +177,7 @@ class Member:
     def _go_to_meeting(self, pinned: bool) -> None:
         """Wait for the whole gang; who has lived before goes on alone."""
         from .meeting import Gate
+        from .sharing import Sharing
 
         contract = self._contract
         deadline = time.monotonic() + contract.resolve_timeout_s
@@ -189,6 +190,7 @@ class Member:
 
         gate = self._gate = Gate(contract, self._loop, address, opened)
         gate.tell({"threads": self._budget.threads, "pinned": pinned})
+        self._journal.follow(Sharing(gate.pass_on))
         self._tell_cpus(self._budget.cpus)
         if contract.attempt and not contract.meeting_leads:
             self._gate_open = True
@@ -270,6 +272,9 @@ class Member:
                 if fields.get(name) is not None:
                     doing[name] = fields[name]
             self._gate.tell(doing)
+
+    def _told_variables(self, fields: dict[str, Any]) -> None:
+        self._journal.write("variables", fields)
 
     def _flush_steps(self) -> None:
         due = self._steps.flush()

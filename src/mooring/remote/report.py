@@ -7,18 +7,19 @@ all of them are doing; so this works from a laptop too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.live import MemberLive, parse_live
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import text
+from mooring.kubeapi.document import Json, text
 from mooring.kubeapi.errors import KubeError
 from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId, Pinning
+from mooring.model.plan import Slot
 from mooring.operator.discretion import discreet_text
 from mooring.operator.jobs import JobView, Meaning, meaning_of, record_of
 from mooring.operator.kubelets import ask_kubelets
@@ -70,8 +71,7 @@ async def report_of(client: Client, view: JobView) -> JobReport:
         return _rejected(view, discreet_text(error))
     ids = [member.id for member in meaning.gang.members]
     record = record_of(view, meaning)
-    placed = [member for member in ids if member in record.slots] or ids
-    live, note = await _ask(client, pods.get(placed[0]))
+    live, note = await _ask(client, pods.get(leader_of(ids, record.slots)))
     policies = await _policies(client, meaning, pods)
     qos = {text(one, "metadata", "uid"): text(one, "status", "qosClass") for one in objects}
     members = tuple(
@@ -108,15 +108,26 @@ def _exclusive(meaning: Meaning, member: MemberId) -> bool:
 
 async def _ask(client: Client, leader: PodView | None) -> tuple[Mapping[str, MemberLive], str]:
     """What the launchers say, or why they say nothing."""
+    answer, why = await ask_leader(client, leader, "/status")
+    return parse_live(answer), f"no figures of its members: {why}" if why else ""
+
+
+async def ask_leader(client: Client, leader: PodView | None, path: str) -> tuple[Json, str]:
+    """What the first member's launcher answers, or why it does not."""
     if leader is None or leader.container is None or not leader.container.running:
-        return {}, "no figures of its members: the first one does not run"
+        return None, "the first one does not run"
     try:
-        call = client.proxy(leader.name, leader.namespace, names.MEETING_PORT, "/status")
-        return parse_live(await asyncio.wait_for(call, _ASK_S)), ""
+        call = client.proxy(leader.name, leader.namespace, names.MEETING_PORT, path)
+        return await asyncio.wait_for(call, _ASK_S), ""
     except TimeoutError:
-        return {}, f"no figures of its members: {leader.name} does not answer"
+        return None, f"{leader.name} does not answer"
     except KubeError as error:
-        return {}, f"no figures of its members: {error}"
+        return None, str(error)
+
+
+def leader_of(ids: Sequence[MemberId], slots: Mapping[MemberId, Slot]) -> MemberId:
+    """The first member that has a place: the others meet at its pod."""
+    return next((member for member in ids if member in slots), ids[0])
 
 
 async def _policies(

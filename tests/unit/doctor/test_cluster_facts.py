@@ -24,7 +24,7 @@ def diagnosis(phase: str, message: str, pinning: str, exclusive: bool) -> list[t
     )
     progress = Progress(phase, "", message, "4/4", 0)
     report = JobReport("default", "job", progress, "", 0, members)
-    found = diagnose_run(facts_of(report, meaning_of(manifest)))
+    found = diagnose_run(facts_of(report, meaning_of(manifest), {}, {}))
     return [(one.id, one.found.says) for one in found.findings]
 
 
