@@ -120,6 +120,12 @@ def test_deepfm_shares_one_table_between_ranks(tmp_path: Path, nodes: tuple[str,
     found = re.findall(r"rank (\d) of 2: held out loss (\S+) accuracy (\S+), (\d+) rows", logs)
     assert sorted((rank, rows) for rank, _, _, rows in found) == [("0", "10000"), ("1", "10000")]
     assert len({(loss, right) for _, loss, right, _ in found}) == 1
+    listed = json.loads(moor("variables", "last", "-o", "json").stdout)
+    assert [one["name"] for one in listed["variables"]] == ["table"]
+    assert listed["holders"] == ["rank-0", "rank-1"]
+    # Rows go by turns: each rank holds half of the table, and moves about half of the bytes.
+    assert listed["servers"][0]["size_bytes"] == listed["servers"][1]["size_bytes"]
+    assert listed["now"] < 1.2
 
 
 def test_resnet_sums_gradients(tmp_path: Path, nodes: tuple[str, ...]) -> None:

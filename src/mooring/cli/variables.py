@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def variables(source: str, servers: int, output: str) -> None:
     """Show which variable lives on which parameter server, and what it moves in a step.
 
-    RUN is a run whose chief calls mooring.tensorflow.strategy(); PATH a checkpoint, a SavedModel or
-    a timeline.json of TensorFlow. The same variables are shown under round-robin, balanced and
-    partitioned placement.
+    RUN is a TensorFlow run with parameter servers, or a PyTorch run with tables divided over its
+    ranks; PATH a checkpoint, a SavedModel or a timeline.json of TensorFlow. The same variables are
+    shown under round-robin, balanced and partitioned placement.
     """
     from mooring.variables import compare
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from mooring.sdk import tell
 from mooring.sharding import part_rows
 
 
@@ -23,13 +24,15 @@ class PartitionedEmbedding(torch.nn.Module):
     in every step, also if it has no ids. Its state_dict holds this rank's part: save one a rank.
     """
 
-    def __init__(self, rows: int, width: int, scale: float = 0.05) -> None:
+    def __init__(self, rows: int, width: int, scale: float = 0.05, name: str = "table") -> None:
+        """`name`: what `moor variables` calls it; a number is added to one that is taken."""
         super().__init__()
         self.rows = rows
         self.world = dist.get_world_size() if dist.is_initialized() else 1
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         own = part_rows(rows, self.world, self.rank)
         self.weight = torch.nn.Parameter(torch.empty(own, width).uniform_(-scale, scale))
+        _tell(name, self.weight, self.rank)
 
     def forward(self, ids: Any) -> Any:
         flat, place = torch.unique(ids.reshape(-1), return_inverse=True)
@@ -43,6 +46,17 @@ class PartitionedEmbedding(torch.nn.Module):
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order))
         return rows[back[place]].reshape(*ids.shape, -1)
+
+
+_names: dict[str, int] = {}
+
+
+def _tell(name: str, weight: Any, rank: int) -> None:
+    count = _names[name] = _names.get(name, 0) + 1
+    told = name if count == 1 else f"{name}_{count}"
+    size_bytes = weight.numel() * weight.element_size()
+    part = {"shape": list(weight.shape), "bytes": size_bytes, "server": rank, "part": rank}
+    tell({"variables": [{"name": told, "whole": False, **part}]})
 
 
 class _Exchange(torch.autograd.Function):

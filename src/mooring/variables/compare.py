@@ -70,6 +70,7 @@ class Comparison:
     best: str
     cuts: tuple[Cut, ...]
     worth: bool
+    holders: tuple[str, ...] = ()
 
 
 def compare(facts: Facts) -> Comparison:
@@ -108,6 +109,7 @@ def compare(facts: Facts) -> Comparison:
         best=best.placement.value,
         cuts=cuts,
         worth=best.imbalance < reference - _WORTH,
+        holders=facts.holders,
     )
 
 

@@ -50,12 +50,16 @@ class PartFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything about one model. server_bytes: moved by each server in a step, if measured."""
+    """Everything about one model. server_bytes: moved by each server in a step, if measured.
+
+    holders: names of the servers, or of the ranks that hold parts of tables; `ps-0`... if empty.
+    """
 
     source: str
     servers: int
     parts: tuple[PartFacts, ...]
     server_bytes: tuple[float, ...] | None = None
     steps: int | None = None
+    holders: tuple[str, ...] = ()
     placed: bool = True
     """Whether the source says which server holds what."""

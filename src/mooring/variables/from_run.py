@@ -1,4 +1,4 @@
-"""Variables of a run: what the SDK told its launchers, and what the servers moved."""
+"""Variables of a run: what its programs told their launchers, and what the servers moved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.variables.facts import Facts, PartFacts
 
 
 def read_run(run: RunRecord) -> Facts:
-    """Raises BadInput for a run without parameter servers, or whose program tells no variables."""
+    """Raises BadInput for a run whose program tells no variables."""
     view = RunView(run)
     view.update()
     servers = sorted(
@@ -22,22 +22,28 @@ def read_run(run: RunRecord) -> Facts:
     )
     lines = [line for name in view.members for line in read_lines(run.sample_file(name))]
     parts = parts_of(lines)
-    if not servers or not parts:
-        found = "no parameter servers" if not servers else "nothing about its variables"
-        accepted = "a run with parameter servers whose chief calls mooring.tensorflow.strategy()"
+    if not parts:
+        accepted = (
+            "a TensorFlow run with parameter servers, or a PyTorch run with PartitionedEmbedding"
+        )
+        found = "nothing about its variables"
         raise BadInput.at("moor variables", f"RUN {run.info.id}", found, accepted)
+    ranks = 0 if servers else 1 + max(part.server or 0 for part in parts)
+    # Ranks of one member share its sockets: what each of them moved is not known.
+    holders = servers or [one for one in view.members.values() if ranks == len(view.members)]
     steps = max((member.done_steps for member in view.members.values()), default=0)
     moved = [
         member.totals.get("rx_bytes", 0.0) + member.totals.get("tx_bytes", 0.0)
-        for member in servers
+        for member in holders
     ]
     measured = steps > 0 and sum(moved) > 0
     return Facts(
         source=run.info.id,
-        servers=len(servers),
+        servers=len(servers) or ranks,
         parts=tuple(parts),
         server_bytes=tuple(each / steps for each in moved) if measured else None,
         steps=steps or None,
+        holders=tuple(one.name for one in servers) or tuple(f"rank-{one}" for one in range(ranks)),
     )
 
 

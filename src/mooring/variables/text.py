@@ -50,7 +50,7 @@ def _variables(found: Comparison) -> Table:
 def _servers(found: Comparison, unit: str) -> Table:
     table = _table("server", "holds", unit, "share")
     for one in found.servers:
-        name = f"ps-{one.server}"
+        name = found.holders[one.server] if found.holders else f"ps-{one.server}"
         table.add_row(name, size(one.size_bytes), size(one.step_bytes), f"{one.share:.0%}")
     return table
 
