@@ -16,7 +16,7 @@ parser.add_argument("--pause", type=float, default=0.0, help="seconds without wo
 parser.add_argument("--threads", type=int, default=0, help="further threads that never rest")
 parser.add_argument("--bind", action="store_true", help="hold itself to its first CPU")
 parser.add_argument("--on", type=int, help="hold itself to this CPU once it has its memory")
-parser.add_argument("--hop", action="store_true", help="compute on another CPU in each step")
+parser.add_argument("--hop", action="store_true", help="eight threads that change CPU all the time")
 parser.add_argument("--widen", action="store_true", help="take all CPUs of the machine")
 parser.add_argument("--loader", action="store_true", help="a further process that never rests")
 parser.add_argument("--memory", type=float, default=0.0, help="MiB to hold")
@@ -55,13 +55,26 @@ if arguments.on is not None:
 if arguments.widen:
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
 cpus = sorted(os.sched_getaffinity(0))
-step = 0
-while time.monotonic() < end:
-    if arguments.hop:
-        # There for this step, and free to go anywhere as far as anybody can see.
-        os.sched_setaffinity(0, {cpus[step % len(cpus)]})
-        os.sched_setaffinity(0, cpus)
+
+
+def hop(step):
+    """Go to another CPU, and be free to go anywhere as far as anybody can see."""
+    os.sched_setaffinity(0, {cpus[step % len(cpus)]})
+    os.sched_setaffinity(0, cpus)
+
+
+def hop_for_ever(step):
+    while True:
+        hop(step)
         step += 1
+        time.sleep(0.05)
+
+
+if arguments.hop:
+    # Each begins on another CPU: whoever looks sees them on all.
+    for number in range(8):
+        threading.Thread(target=hop_for_ever, args=(number,), daemon=True).start()
+while time.monotonic() < end:
     until = time.process_time() + arguments.work
     while time.process_time() < until:
         pass

@@ -99,15 +99,18 @@ def answered(found: Diagnosis) -> set[str]:
 
 @pytest.mark.parametrize(("cpu", "wanted"), [("0", []), ("1", ["mem-remote"])])
 def test_memory_near_and_far(moor: Moor, cpu: str, wanted: list[str]) -> None:
-    found = run(moor, two_cells(), ["--memory", "120", "--on", cpu])
+    found = run(moor, two_cells(), ["--seconds", "6", "--memory", "120", "--on", cpu])
     assert ids(found) == wanted
     assert "mem-remote" in answered(found)
 
 
-@pytest.mark.parametrize(("arguments", "wanted"), [(["--hop"], ["cpu-wandering"]), ([], [])])
+@pytest.mark.parametrize(
+    ("arguments", "wanted"), [(["--hop"], ["cpu-wandering"]), (["--on", "0"], [])]
+)
 def test_a_member_that_wanders(moor: Moor, arguments: list[str], wanted: list[str]) -> None:
-    # One thread, which a cell has room for.
-    found = run(moor, two_cells(), arguments or ["--on", "0"], threads=1)
+    # What it computes, also where others wait with it, is less than a cell has.
+    calm = ["--work", "0.005", "--pause", "0.05"]
+    found = run(moor, two_cells(), [*calm, *arguments], threads=1)
     assert ids(found) == wanted
     assert "cpu-wandering" in answered(found)
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from typing import Iterable
 
 _ONLINE = "/sys/devices/system/node/online"
-# The first look is early enough for a probe; each further pause is twice as long, up to the last.
-_FIRST_S, _LAST_S = 2.0, 60.0
+# After the first sample, early enough for a probe; each further pause is twice as long, up to the
+# last.
+_FIRST_S, _LAST_S = 1.0, 60.0
 # Looking may use this part of one CPU, beside the other figures of a sample.
 _SHARE = 0.002
 # Some 200 ms of walking, in which no output of the member is read.
