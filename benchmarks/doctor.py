@@ -9,61 +9,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
-import tempfile
-from contextlib import nullcontext
-from pathlib import Path
 
-import yaml
-from injections import Case, healthy, injected
+from cases import Case, run_case
+from injections import healthy, injected
 from moored import Moor, temporary_moor
 from results import Machine, say, show, write
 
 from mooring.doctor import diagnose_run
 from mooring.doctor.read_run import read_run
-from mooring.record.runs import open_run
 from mooring.stacks import find_tool
-
-_TIMEOUT_S = 400
 
 
 def findings(moor: Moor, case: Case) -> list[str]:
     """Run the case and return what the doctor finds, worst first."""
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=moor.home))
-    job = case.job if isinstance(case.job, Path) else _write(case, moor.home)
-    command = [*case.prefix, sys.executable, "-m", "mooring", "run", str(job), "-o", str(folder)]
-    for setting in case.settings:
-        command += ["--set", setting]
-    if case.nodes:
-        command += ["--nodes", str(case.nodes), "--nic-mbps", str(case.nic_mbps)]
-    bench = {"BENCH_OUT": tempfile.mkdtemp(prefix="out-", dir=moor.home)}
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=moor.env({**bench, **case.env}),
-    )
-    try:
-        with case.disturb(folder) if case.disturb else nullcontext():
-            output, _ = process.communicate(timeout=_TIMEOUT_S)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.communicate()
-    if process.returncode != 0:
-        raise SystemExit(f"{case.name}: moor run failed:\n{output}")
-    run = open_run(folder)
-    assert run is not None
-    return [finding.id for finding in diagnose_run(read_run(run)).findings]
-
-
-def _write(case: Case, folder: Path) -> Path:
-    head = {"apiVersion": "mooring.dev/v1", "kind": "TrainingJob", "metadata": {"name": "case"}}
-    path = Path(tempfile.mkdtemp(prefix="job-", dir=folder)) / "job.yaml"
-    path.write_text(yaml.safe_dump({**head, "spec": dict(case.job)}, sort_keys=False))  # type: ignore[call-overload]
-    return path
+    return [finding.id for finding in diagnose_run(read_run(run_case(moor, case))).findings]
 
 
 def _needs_stacks(case: Case) -> bool:

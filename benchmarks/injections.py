@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cases import Case
 from results import EXAMPLES, JOBS
 
 from mooring.bodies.local import cgroups
@@ -19,26 +19,6 @@ from mooring.record.runs import open_run
 
 _PYTHON = [sys.executable, "-S"]
 _WAIT_S = 60.0
-Disturb = Callable[[Path], Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """`finding` is the id that must come first; empty: nothing may be found.
-
-    `job` is a file, or a spec that one is made from. `disturb` gets the run's folder once there is
-    one, and is a context manager around the rest of the run.
-    """
-
-    name: str
-    finding: str
-    job: Path | Mapping[str, Any]
-    settings: tuple[str, ...] = ()
-    nodes: int = 0
-    nic_mbps: int = 0
-    disturb: Disturb | None = None
-    prefix: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def compute(*arguments: str, **spec: Any) -> dict[str, Any]:
@@ -106,6 +86,11 @@ def neighbours(folder: Path) -> Iterator[None]:
             burner.wait()
 
 
+def small_shm() -> tuple[str, ...]:
+    """Before a command: /dev/shm has 8 MiB for it."""
+    return _SMALL_SHM
+
+
 _SMALL_SHM = (
     "unshare",
     "-m",
@@ -117,6 +102,8 @@ _SMALL_SHM = (
 #: What /sys says; the memory and the CPUs are the machine's own.
 _TWO_CELLS = ("sh", str(JOBS / "two-cells.sh"))
 _NO_GROUPS = ("unshare", "-m", "sh", "-c", 'umount -R /sys/fs/cgroup; exec "$@"', "sh")
+_PLAIN = EXAMPLES / "wide-deep" / "plain.yaml"
+_LARGE = "command=[python, plain.py, --rows, '1000000', --steps, '32', --burst, '4', --judge, '0']"
 _ONE = {"resources": {"cpu": 1}}
 _TWO = {"replicas": 2}
 _BENCH = {"BENCH_COUNT": "2"}
@@ -149,6 +136,9 @@ def injected() -> Sequence[Case]:
         Case("one table on one of two servers, TensorFlow", "ps-hot",
              EXAMPLES / "wide-deep" / "job.yaml",
              ("variables.placement=round-robin",)),
+        Case("tables that Keras pulls whole", "ps-whole-table", _PLAIN, (_LARGE,)),
+        Case("Adam on every row of a table", "ps-dense-update", _PLAIN,
+             (_LARGE, "variables={lookups: rows}")),
         Case("one hot server behind a full card", "ps-hot",
              traffic("--bytes", "400000,20000,20000", "--pause", "0",
                      ps={"replicas": 3}, worker={"replicas": 2}),
@@ -179,6 +169,8 @@ def healthy() -> Sequence[Case]:
     examples = ("wide-deep", "tf-allreduce", "pytorch-ddp", "mpi-allreduce", "indexed")
     return (
         *(Case(f"examples/{name}", "", EXAMPLES / name / "job.yaml") for name in examples),
+        Case("Keras with row lookups and lazy Adam", "", _PLAIN,
+             (_LARGE.replace("'32'", "'320'"), "variables={lookups: rows, optimizer: lazy}")),
         Case("two workers of one thread, PyTorch", "", JOBS / "mlp.yaml", ("pinning=shared",),
              env=_BENCH),
         Case("memory on its own NUMA cell", "", compute("--memory", "120", "--on", "0"),

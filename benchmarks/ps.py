@@ -73,8 +73,8 @@ class Sizes:
 
     steps: int = 240
     table_rows: int = 2_000_000
-    network_steps: int = 120
-    plain_steps: int = 120
+    network_steps: int = 60
+    plain_steps: int = 80
     burst: int = 12
     judged: int = 40
 
