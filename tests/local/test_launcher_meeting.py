@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from mooring.bodies.kubernetes.contract import packed
 from mooring.bodies.local.pack import build_launcher
 from support.waiting import until
 
@@ -244,3 +245,12 @@ def test_secrets_of_the_contract_do_not_reach_the_program(pods: Pods) -> None:
     process = pods.start(0, 1, argv=[sys.executable, "-c", code])
     assert process.wait(30) == 0
     assert pods.out(0).strip() == "[]"
+
+
+def test_packed_variables_reach_the_program_whole(pods: Pods) -> None:
+    value = ",".join(f"worker-{index}.j.svc" for index in range(500)) + " ä $x"
+    code = "import os, sys; sys.exit(os.environ['A'] != sys.argv[1])"
+    process = pods.start(
+        0, 1, argv=[sys.executable, "-c", code, value], packed_env={"A": packed(value)}
+    )
+    assert process.wait(30) == 0
