@@ -160,7 +160,7 @@ def injected() -> Sequence[Case]:
         Case("a trainer that decodes its data", "input-bound", beside("--cause", "decode")),
         Case("many small files", "input-bound", beside("--cause", "files")),
         Case("a checkpoint after each step", "checkpoint-often", beside("--cause", "save")),
-        Case("hundreds of log lines a step", "logging-often", beside("--cause", "log")),
+        Case("a thousand log lines a step", "logging-often", beside("--cause", "log")),
         Case("an evaluation after each step", "evaluation-often", beside("--cause", "evaluate")),
     )  # fmt: skip
 
