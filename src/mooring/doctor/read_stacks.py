@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from mooring.doctor.facts import ReadFacts, Repeats, StackFacts
 from mooring.record.journal import JsonValue, Line
@@ -14,6 +14,7 @@ from mooring.stacks.categories import OF_LETTER, Category
 LEAST_LOOKS = 30
 #: Of the same thing, to say how often it comes.
 _LEAST_EPISODES = 3
+_MORE_THAN_CHANCE = 2.0
 #: Two records with a longer pause between them are not one sequence.
 _PAUSE_S = 3.0
 _NAMES = frozenset(one.value for one in Category)
@@ -80,7 +81,11 @@ def _looks(line: Line) -> list[_Look]:
 
 
 def _repeats(looks: Sequence[_Look], category: Category) -> Repeats | None:
-    """How often it begins, if each time was long enough to be seen twice."""
+    """How often it begins, if it was seen in a row far more often than chance would have it.
+
+    What comes in every short step is seen here and there: then a row of looks with share p has
+    1 / (1 - p) of them on average.
+    """
     episodes: list[tuple[float, float]] = []
     gaps: list[float] = []
     begun: float | None = None
@@ -98,10 +103,11 @@ def _repeats(looks: Sequence[_Look], category: Category) -> Repeats | None:
             ended_s, begun = one.at_s, None
     if len(episodes) < _LEAST_EPISODES or not gaps:
         return None
-    lasts_s = median(lasts for _, lasts in episodes)
-    if lasts_s < 1.5 * looks[-1].lasts_s:
+    share = sum(one.category is category for one in looks) / len(looks)
+    in_a_row = mean(lasts for _, lasts in episodes) / mean(one.lasts_s for one in looks)
+    if in_a_row * (1 - share) < _MORE_THAN_CHANCE:
         return None
-    return Repeats(every_s=median(gaps), lasts_s=lasts_s)
+    return Repeats(every_s=median(gaps), lasts_s=median(lasts for _, lasts in episodes))
 
 
 def _places(lines: Iterable[Line]) -> dict[Category, str]:

@@ -266,8 +266,17 @@ def test_how_often_it_comes() -> None:
     assert facts.repeats[Category.CHECKPOINT].lasts_s == pytest.approx(0.5)
 
 
-def test_what_is_seen_once_each_time_has_no_interval() -> None:
-    [facts], _ = read_stacks([line("kcc" * 20)], EVER)
+@pytest.mark.parametrize(
+    "seen",
+    [
+        "kcc" * 20,
+        # As a coin falls: 25 of 47 in rows of 2.3; chance alone gives 1 / (1 - 0.53) = 2.1.
+        "kkckcckkkcckkckcccckkkkkcckckkkcckkkcccckkkccck",
+    ],
+)
+def test_what_is_seen_here_and_there_has_no_interval(seen: str) -> None:
+    [facts], _ = read_stacks([line(seen)], EVER)
+    assert facts.shares[Category.CHECKPOINT] > 0.3
     assert Category.CHECKPOINT not in facts.repeats
 
 
