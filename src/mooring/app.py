@@ -186,14 +186,18 @@ class _Loop:
         self._watch = self._watched(stacks)
 
     def _watched(self, stacks: bool) -> Watch | None:
-        """Members that train are looked at; an evaluator evaluates, a server serves."""
+        """Members that train are looked at; an evaluator evaluates, a server serves.
+
+        mpirun prints what its ranks report, so their steps are the launcher's.
+        """
         tool = find_tool() if stacks else None
         if tool is None:
             self._note("stacks", reason=MISSING if stacks else OFF)
             return None
-        aside = {*self._gang.server_roles, "evaluator"}
-        names = [member.name for member in self._gang.members if member.id.role not in aside]
-        return Watch(self._run, names, tool)
+        aside = {*self._gang.server_roles, "evaluator", "launcher"}
+        members = [member for member in self._gang.members if member.id.role not in aside]
+        starters = [member for member in self._gang.members if member.id.role == "launcher"]
+        return Watch(self._run, [one.name for one in members], tool, [one.name for one in starters])
 
     def until_end(
         self,

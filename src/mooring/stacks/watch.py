@@ -70,8 +70,13 @@ class _Member:
 class Watch:
     """Call `poll` often and `close` at the end. Errors of any kind end the looks, not the run."""
 
-    def __init__(self, run: RunRecord, members: Iterable[str], tool: str) -> None:
+    def __init__(
+        self, run: RunRecord, members: Iterable[str], tool: str, speakers: Iterable[str] = ()
+    ) -> None:
+        """`speakers` report the steps of all members and are not looked at themselves."""
         self._run, self._tool = run, tool
+        self._speakers = [Tail(run.sample_file(name)) for name in speakers]
+        self._spoken = False
         self._members = {name: _Member(Tail(run.sample_file(name))) for name in members}
         self._trainers: dict[int, _Trainer] = {}
         self._given_up: set[int] = set()
@@ -110,6 +115,8 @@ class Watch:
         """New trainers of members that train: those that report steps, or have run for a while."""
         from mooring.stacks.trainers import trainers_of
 
+        for speaker in self._speakers:
+            self._spoken |= any(line.get("kind") == "step" for line in speaker.read())
         for member in self._members.values():
             for line in member.tail.read():
                 pid, at_s = line.get("pid"), line.get("t")
@@ -121,7 +128,7 @@ class Watch:
                     member.stepped = True
         for name, member in self._members.items():
             ran_s = time.time() - member.running_s if member.running_s is not None else 0.0
-            trains = member.stepped or ran_s >= _WITHOUT_STEPS_S
+            trains = member.stepped or self._spoken or ran_s >= _WITHOUT_STEPS_S
             if member.launcher_pid is None or not trains or now_s < member.asked_s:
                 continue
             member.asked_s = now_s + _SEARCH_EVERY_S
