@@ -79,9 +79,10 @@ image: $(VENV)/.run
 	hatchling build -t wheel -d dist
 	docker build -f images/Dockerfile -t mooring:$$(python -c 'from mooring.version import VERSION; print(VERSION)') .
 
+# Without real processes but for those of the bodies' contract.
 test-fast: $(VENV)/.lint
 	pytest tests/unit -m "not framework and not slow and not kube" -n auto --dist worksteal
-	pytest tests --ignore=tests/unit -m "not framework and not slow and not kube"
+	pytest tests/contract -m "not framework and not slow and not kube"
 
 lint: $(VENV)/.lint
 	ruff check .
@@ -93,7 +94,7 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
-	for each in overhead pinning threads stacks ps start brain quality simulator doctor kube; do \
+	for each in overhead pinning threads stacks ps remedies start brain quality simulator doctor kube; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ class World:
                     self.finished.append(instruction)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(policies(), st.data())
 def test_promises_hold_and_the_job_ends(policy: Policy, data: st.DataObject) -> None:

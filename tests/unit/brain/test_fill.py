@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_brain_properties import gangs, snapshots
@@ -15,6 +16,7 @@ from mooring.model.cluster import Snapshot
 from mooring.model.member import Gang
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(gangs(most=6), snapshots(most_nodes=6), st.integers(1, 30))
 def test_at_once_is_as_one_after_the_other(gang: Gang, snapshot: Snapshot, count: int) -> None:

@@ -33,6 +33,7 @@ def named(one: Gang, job: str) -> Gang:
     return replace(one, job=job, members=tuple(replace(m, job=job) for m in one.members))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     snapshots(most_nodes=5),
@@ -73,6 +74,7 @@ def test_gangs_come_and_go_and_leave_no_trace(
     assert state.same_as(untouched)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(snapshots(most_nodes=5), st.lists(gangs(most=5), min_size=3, max_size=5), st.data())
 def test_who_is_crowded_out_has_no_place_beside_the_other(
@@ -122,6 +124,7 @@ POLICIES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(snapshots(most_nodes=4), gangs(most=5), gangs(most=4), st.data())
 def test_every_kubelet_admits_what_is_sent_to_it(

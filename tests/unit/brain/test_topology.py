@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def machines(draw: st.DrawFn) -> tuple[Cpu, ...]:
     return tuple(Cpu(ids[cpu.id], cpu.core, cpu.l3, cpu.cell, cpu.socket) for cpu in found)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(machines(), st.data())
 def test_masks_choose_the_same(machine: tuple[Cpu, ...], data: st.DataObject) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import machine
@@ -96,6 +97,7 @@ def pods(
     return node, free, gpus, draw(containers), policy
 
 
+@pytest.mark.slow
 @settings(max_examples=800, deadline=None)
 @given(pods())
 def test_what_an_admission_may_hand_out(
@@ -180,6 +182,7 @@ def test_the_strictness_of_policies_is_ordered(
     assert admitted == sorted(admitted)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(nodes(), irregular_nodes()), st.data())
 def test_cpus_are_taken_as_the_plain_way_takes_them(node: Node, data: st.DataObject) -> None:
@@ -249,6 +252,7 @@ def demands(draw: st.DrawFn) -> tuple[list[Demand], int]:
     return made, cells
 
 
+@pytest.mark.slow
 @settings(max_examples=800, deadline=None)
 @given(demands(), st.sampled_from(TopologyManager))
 def test_hints_are_merged_as_the_plain_way_merges_them(

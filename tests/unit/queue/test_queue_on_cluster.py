@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 
+import pytest
 from tape import Tape, traces
 
 from mooring.brain.queue import PoolSpec, QueuedGang, QueueState, Wait, apply, decide, ended
@@ -73,6 +74,7 @@ def _check(state: QueueState, cluster: ClusterState) -> None:
         assert spec.cap is None or use[spec.name] <= spec.cap.gpu_millis
 
 
+@pytest.mark.slow
 @traces(400, 60)
 def test_capacity_sets_and_quota_hold_at_every_instant(tape: Tape) -> None:
     nodes = tuple(_node(f"n{i}", 2) for i in range(1 + tape.number(3)))

@@ -181,6 +181,7 @@ def run(work: Workload, scheduler: QueueScheduler) -> Simulated:
     return simulate(work, NODES, scheduler, round_s=0.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.booleans().flatmap(workloads))
 def test_nothing_is_given_twice_and_every_job_ends_or_is_named(work: Workload) -> None:
@@ -197,6 +198,7 @@ def test_nothing_is_given_twice_and_every_job_ends_or_is_named(work: Workload) -
     assert not scheduler.cluster.held
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.booleans().flatmap(workloads))
 def test_the_short_way_decides_as_the_long_way_does(work: Workload) -> None:
