@@ -15,7 +15,7 @@ SHELL := bash
 help:
 	@echo "make run        train examples/wide-deep on this machine"
 	@echo "make test       all tests, with real frameworks"
-	@echo "make test-fast  the tests that need no framework"
+	@echo "make test-fast  the tests of a minute: no framework, no long search"
 	@echo "make test-faults  the operator killed at each of its writes (about 20 minutes)"
 	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
 	@echo "make image      build the image of Mooring (needs Docker)"
