@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .agent import RankAgent
     from .contract import Contract
     from .journal import Journal
-    from .meeting import Gate
     from .sample import Sampler
+    from .sharing import Sharing
 
 # Nobody reads the output of a member whose body is gone.
 _GRACE_WITHOUT_BODY_S = 2.0
@@ -49,8 +49,7 @@ class Member:
         self._failed: tuple[int, int] | None = None
         self._agent: RankAgent | None = None
         self._sampler: Sampler | None = None
-        self._gate: Gate | None = None
-        self._examples = 0
+        self._sharing: Sharing | None = None
         self._gate_open = contract.gate == "open"
         self._stop_reason: str | None = None
         self._started = False
@@ -58,7 +57,6 @@ class Member:
         self._unkillable = False
         self._streams: list[Stream] = []
         self._flush_set = False
-        self._told_cpus: list[int] | None = None
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(number, self._told_to_stop)
         self._loop.on_signal(signal.SIGCHLD, lambda number: self._child_ended())
@@ -188,10 +186,11 @@ class Member:
         def address() -> str:
             return self._addresses[contract.meeting_host][0]
 
-        gate = self._gate = Gate(contract, self._loop, address, opened)
+        gate = Gate(contract, self._loop, address, opened)
         gate.tell({"threads": self._budget.threads, "pinned": pinned})
-        self._journal.follow(Sharing(gate.pass_on))
-        self._tell_cpus(self._budget.cpus)
+        self._sharing = Sharing(contract, gate)
+        self._sharing.tell_cpus(self._budget.cpus)
+        self._journal.follow(self._sharing.hear)
         if contract.attempt and not contract.meeting_leads:
             self._gate_open = True
         while not self._gate_open:
@@ -203,19 +202,6 @@ class Member:
                     PEERS_UNRESOLVED,
                 )
             self._turn_unless_stopped(deadline)
-
-    def _tell_cpus(self, cpus: list[int]) -> None:
-        """The kubelet may move members that share CPUs at any time, so this is told again."""
-        if self._gate is None or cpus == self._told_cpus:
-            return
-        from . import own
-
-        self._told_cpus = cpus
-        contract = self._contract
-        is_own, why = own.judge(
-            contract.exclusive, contract.cpu_millis, len(cpus), own.online_cpus()
-        )
-        self._gate.tell({"cpus": cpus, "own": is_own, "own_why": why})
 
     def _turn_unless_stopped(self, until: float | None = None) -> None:
         self._loop.turn(until)
@@ -265,13 +251,6 @@ class Member:
 
     def _stepped(self, fields: dict[str, Any], t: float) -> None:
         self._journal.write("step", fields, t)
-        if self._gate is not None:
-            self._examples += fields.get("examples") or 0
-            doing = {"examples": self._examples, "step_t": round(t, 3)}
-            for name in ("step", "loss", "total"):
-                if fields.get(name) is not None:
-                    doing[name] = fields[name]
-            self._gate.tell(doing)
 
     def _told_variables(self, fields: dict[str, Any]) -> None:
         self._journal.write("variables", fields)
@@ -306,7 +285,8 @@ class Member:
                 gpus.find(self._contract.gpus),
             )
         self._journal.write("sample", self._sampler.take())
-        self._tell_cpus(budget.held_cpus())
+        if self._sharing is not None:
+            self._sharing.tell_cpus(budget.held_cpus())
         return self._sampler.interval_s
 
     # Ending.
