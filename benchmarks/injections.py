@@ -86,12 +86,8 @@ def neighbours(folder: Path) -> Iterator[None]:
             burner.wait()
 
 
-def small_shm() -> tuple[str, ...]:
-    """Before a command: /dev/shm has 8 MiB for it."""
-    return _SMALL_SHM
-
-
-_SMALL_SHM = (
+#: Before a command: /dev/shm has 8 MiB for it.
+SMALL_SHM = (
     "unshare",
     "-m",
     "sh",
@@ -132,7 +128,7 @@ def injected() -> Sequence[Case]:
              compute("--memory", "120", "--on", "1"), prefix=_TWO_CELLS),
         Case("memory close to its limit", "mem-limit",
              compute("--memory", "60", worker={"resources": {"memory": "64Mi"}})),
-        Case("a full /dev/shm", "shm-full", compute("--shm", "7.5"), prefix=_SMALL_SHM),
+        Case("a full /dev/shm", "shm-full", compute("--shm", "7.5"), prefix=SMALL_SHM),
         Case("one table on one of two servers, TensorFlow", "ps-hot",
              EXAMPLES / "wide-deep" / "job.yaml",
              ("variables.placement=round-robin",)),

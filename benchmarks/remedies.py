@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from cases import Case, run_case
-from injections import compute, neighbours, quota, small_shm, traffic
+from injections import SMALL_SHM, compute, neighbours, quota, traffic
 from moored import Moor, temporary_moor
 from pairs import interleave, ratios
 from results import Machine, say, show, write
@@ -66,7 +66,7 @@ def remedies() -> Sequence[Remedy]:
                Case("", "", compute("--memory", "60", worker={"resources": {"memory": "64Mi"}})),
                Case("", "", compute("--memory", "60", worker={"resources": {"memory": "256Mi"}}))),
         Remedy("shm-full", "the machine's /dev/shm",
-               Case("", "", compute("--shm", "7.5"), prefix=small_shm()),
+               Case("", "", compute("--shm", "7.5"), prefix=SMALL_SHM),
                Case("", "", compute("--shm", "7.5"))),
         Remedy("ps-idle", "two servers instead of four",
                Case("", "", traffic("--bytes", "100000,0,100000,0", ps={"replicas": 4},

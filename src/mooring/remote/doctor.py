@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from mooring.bodies.kubernetes import names
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.read_run import member_facts, window_of
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Json, items, mapping
-from mooring.kubeapi.resources import POD
 from mooring.model.member import Member, MemberId, Pinning
 from mooring.model.plan import Slot
 from mooring.model.status import Phase
@@ -25,8 +23,14 @@ from mooring.operator.record import Stage
 from mooring.record.journal import Line
 from mooring.record.plan_file import Holding
 from mooring.remote.gangs import read_gangs
-from mooring.remote.jobs import pods_of_job
-from mooring.remote.report import JobReport, MemberReport, ask_leader, leader_of, report_of
+from mooring.remote.report import (
+    JobReport,
+    MemberReport,
+    ask_leader,
+    gang_pods,
+    leader_of,
+    report_of,
+)
 from mooring.variables.from_run import parts_of
 
 #: How `remote.report` begins the reason why CPUs are not a member's own.
@@ -52,8 +56,7 @@ async def diagnose_job(client: Client, view: JobView, now_s: float) -> Diagnosis
 async def _histories(
     client: Client, view: JobView, meaning: Meaning, slots: Mapping[MemberId, Slot]
 ) -> dict[str, list[Line]]:
-    objects = await client.list(POD, view.namespace, f"{names.JOB}={view.name}")
-    pods = {pod.mark.member: pod for pod in pods_of_job(objects, view) if pod.mark}
+    _, pods = await gang_pods(client, view)
     leader = leader_of([member.id for member in meaning.gang.members], slots)
     answer, _ = await ask_leader(client, pods.get(leader), "/history")
     return parse_history(answer)

@@ -14,7 +14,7 @@ from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.live import MemberLive, parse_live
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, text
+from mooring.kubeapi.document import Json, Object, text
 from mooring.kubeapi.errors import KubeError
 from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
@@ -63,8 +63,7 @@ class JobReport:
 
 
 async def report_of(client: Client, view: JobView) -> JobReport:
-    objects = await client.list(POD, view.namespace, f"{names.JOB}={view.name}")
-    pods = {pod.mark.member: pod for pod in pods_of_job(objects, view) if pod.mark}
+    objects, pods = await gang_pods(client, view)
     try:
         meaning = meaning_of(view.object)
     except BadInput as error:
@@ -95,6 +94,14 @@ async def report_of(client: Client, view: JobView) -> JobReport:
         members,
         (note,) if note and not progress_of(view.object).final else (),
     )
+
+
+async def gang_pods(
+    client: Client, view: JobView
+) -> tuple[Sequence[Object], dict[MemberId, PodView]]:
+    """The pods of a job, as the server has them and by member."""
+    objects = await client.list(POD, view.namespace, f"{names.JOB}={view.name}")
+    return objects, {pod.mark.member: pod for pod in pods_of_job(objects, view) if pod.mark}
 
 
 def _rejected(view: JobView, why: str) -> JobReport:

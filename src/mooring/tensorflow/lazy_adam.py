@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
+from mooring.inside.mooring_inside import lazy
 from mooring.tensorflow.parts import parts, parts_of
 
 
@@ -91,24 +92,17 @@ class LazyAdam(tf.Module):
 
     def _rows(self, part: Any, slots: _PartSlots, gradient: Any, rate: Any, step: Any) -> None:
         # On the worker: a row that occurs often travels once.
-        rows, place = tf.unique(gradient.indices)
-        values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+        rows, values = lazy.rows_of(gradient)
         with tf.device(part.device):
             count = slots.steps.sparse_read(rows) + 1.0 if step is None else step
-            moment_1 = self.beta_1 * slots.m.sparse_read(rows) + (1 - self.beta_1) * values
-            moment_2 = self.beta_2 * slots.v.sparse_read(rows) + (1 - self.beta_2) * values**2
-            scale = rate * tf.sqrt(1 - self.beta_2**count) / (1 - self.beta_1**count)
+            scale = lazy.corrected(rate, self.beta_1, self.beta_2, count)
             if step is None:
                 scale = tf.reshape(scale, [-1] + [1] * (len(values.shape) - 1))
-            change = scale * moment_1 / (tf.sqrt(moment_2) + self.epsilon)
-            kept = [(slots.m, moment_1), (slots.v, moment_2)]
-            if step is None:
-                kept.append((slots.steps, count))
-            for variable, value in kept:
                 tf.raw_ops.ResourceScatterUpdate(
-                    resource=variable.handle, indices=rows, updates=value
+                    resource=slots.steps.handle, indices=rows, updates=count
                 )
-            tf.raw_ops.ResourceScatterSub(resource=part.handle, indices=rows, updates=change)
+            betas = self.beta_1, self.beta_2
+            lazy.update_rows(part, slots.m, slots.v, rows, values, scale, *betas, self.epsilon)
 
     def _whole(self, part: Any, slots: _PartSlots, gradient: Any, rate: Any, step: Any) -> None:
         with tf.device(part.device):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES
-from mooring.doctor.findings.ps_tables import LEAST_BYTES, Table, named, sizes, tables_of
+from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
 from mooring.doctor.registry import Page, Unknown, run_check
 from mooring.spec.edit import Change
 
@@ -37,17 +37,14 @@ _PAGE = Page(
     "`mooring.tensorflow.LazyAdam`.",
     not_when="The loss gets worse: lazy Adam is another optimizer. Rows that a batch does not use "
     "keep their moments instead of letting them decay. `moor run --fix` compares the loss after "
-    "the same number of examples and says so; on this project's example it was within 1 %.",
+    "the same number of examples and says so; on this project's example it was 0.7 % higher than "
+    "with dense Adam.",
 )
 
 
 @run_check("ps-dense-update", "The optimizer touches every row of a large table", _PAGE)
 def dense_update(facts: RunFacts) -> Iterator[Found]:
-    tables = [
-        table
-        for table in tables_of(facts)
-        if any(part.written_whole for part in table.parts) and table.size_bytes >= LEAST_BYTES
-    ]
+    tables = large_tables(facts, lambda part: part.written_whole)
     if not tables:
         return
     size_bytes = sum(table.size_bytes for table in tables)

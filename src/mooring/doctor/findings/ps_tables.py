@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mooring.doctor.facts import RunFacts
@@ -50,6 +50,15 @@ def tables_of(facts: RunFacts) -> list[Table]:
             found.setdefault(part.variable, []).append(part)
     tables = [Table(name, tuple(parts)) for name, parts in found.items()]
     return sorted(tables, key=lambda table: -table.size_bytes)
+
+
+def large_tables(facts: RunFacts, wanted: Callable[[PartFacts], bool]) -> list[Table]:
+    """Tables that are not small and of which `wanted` holds for a part."""
+    return [
+        table
+        for table in tables_of(facts)
+        if table.size_bytes >= LEAST_BYTES and any(wanted(part) for part in table.parts)
+    ]
 
 
 def sizes(tables: Sequence[Table]) -> Iterator[Figure]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES, servers_of, used
-from mooring.doctor.findings.ps_tables import LEAST_BYTES, Table, named, sizes, tables_of
+from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
 from mooring.doctor.registry import Page, Unknown, run_check
 from mooring.spec.edit import Change
 
@@ -33,11 +33,7 @@ _PAGE = Page(
 
 @run_check("ps-whole-table", "Workers pull whole tables instead of rows", _PAGE)
 def whole_table(facts: RunFacts) -> Iterator[Found]:
-    tables = [
-        table
-        for table in tables_of(facts)
-        if any(part.whole for part in table.parts) and table.size_bytes >= LEAST_BYTES
-    ]
+    tables = large_tables(facts, lambda part: part.whole)
     if not tables:
         return
     pulled_bytes = sum(table.size_bytes for table in tables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from . import watching
+from . import lazy, watching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,19 +75,16 @@ def touch_rows(module: Any) -> None:
         if not isinstance(gradient, tf.IndexedSlices) or self.amsgrad:
             return dense(self, gradient, variable, learning_rate)
         kind = variable.dtype
-        rows, place = tf.unique(gradient.indices)
-        values = tf.math.unsorted_segment_sum(tf.cast(gradient.values, kind), place, tf.size(rows))
+        rows, values = lazy.rows_of(gradient)
         at = self._get_variable_index(variable)
         m, v = self._momentums[at].value, self._velocities[at].value
         steps = tf.cast(tf.convert_to_tensor(self.iterations) + 1, kind)
         rate = tf.cast(tf.convert_to_tensor(learning_rate), kind)
-        scale = rate * tf.sqrt(1 - self.beta_2**steps) / (1 - self.beta_1**steps)
-        moment_1 = self.beta_1 * m.sparse_read(rows) + (1 - self.beta_1) * values
-        moment_2 = self.beta_2 * v.sparse_read(rows) + (1 - self.beta_2) * values**2
-        change = scale * moment_1 / (tf.sqrt(moment_2) + self.epsilon)
-        tf.raw_ops.ResourceScatterUpdate(resource=m.handle, indices=rows, updates=moment_1)
-        tf.raw_ops.ResourceScatterUpdate(resource=v.handle, indices=rows, updates=moment_2)
-        tf.raw_ops.ResourceScatterSub(resource=variable.handle, indices=rows, updates=change)
+        scale = lazy.corrected(rate, self.beta_1, self.beta_2, steps)
+        values = tf.cast(values, kind)
+        lazy.update_rows(
+            variable, m, v, rows, values, scale, self.beta_1, self.beta_2, self.epsilon
+        )
         return None
 
     module.Adam.update_step = update_step
