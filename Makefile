@@ -6,15 +6,17 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
+STREAMS := test-kube test-doctor test-local test-frameworks test-unit
 # A pipe fails if its first part does.
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: help run test test-local test-kube test-fast test-faults kube image lint bench docs lock clean
+.PHONY: help run test $(STREAMS) test-fast test-faults kube image lint bench docs lock clean
 
 help:
 	@echo "make run        train examples/wide-deep on this machine"
-	@echo "make test       all tests, with real frameworks"
+	@echo "make test       all tests, with real frameworks; at the end it names the streams that failed"
+	@echo "make test-X     one of its streams: kube, doctor, local, frameworks, unit"
 	@echo "make test-fast  the tests of a minute: no framework, no long search"
 	@echo "make test-faults  the operator killed at each of its writes (about 20 minutes)"
 	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
@@ -51,20 +53,34 @@ $(VENV)/.test: $(VENV)/.lint requirements/torch.txt
 run: $(VENV)/.run
 	moor run examples/wide-deep/job.yaml --nodes auto
 
-# Tests of real processes and clusters wait most of the time, so both run side by side. They may be
-# slowed down by whoever else uses the machine: they have a second try, which the summary names.
-# Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
+# Five streams side by side, as most wait now and then: who waits gives the CPUs to the next. The
+# doctor's tests look at how fast things go, and those of Kubernetes take longest: both come first
+# where CPUs are short. Tests that call `moor clean` are all in one stream. Tests of real processes
+# may be slowed down by whoever else uses the machine: they have a second try, which the summary
+# names. Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
 test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
-	pytest tests/unit -n auto --dist worksteal
-	@$(MAKE) --no-print-directory -j2 test-local test-kube
+	@rm -f $(VENV)/.failed
+	@$(MAKE) --no-print-directory -k -j5 $(STREAMS) || { echo "failed: $$(xargs < $(VENV)/.failed)"; exit 1; }
 
-# sed keeps the lines of the two apart.
-test-local: $(VENV)/.test
-	pytest tests --ignore=tests/unit --ignore=tests/kube --reruns 1 | sed -u ''
+# sed keeps the lines of streams apart.
+lines = | sed -u '' || { echo $@ >> $(VENV)/.failed; exit 1; }
+OTHERS := tests --ignore=tests/unit --ignore=tests/kube --ignore-glob='tests/local/test_doctor*'
 
 test-kube: $(VENV)/.test
-	pytest tests/kube --reruns 1 | sed -u ''
+	pytest tests/kube --reruns 1 $(lines)
+
+test-doctor: $(VENV)/.test
+	pytest tests/local/test_doctor*.py --reruns 1 $(lines)
+
+test-local: $(VENV)/.test
+	nice -n 5 pytest $(OTHERS) -m "not framework" --reruns 1 $(lines)
+
+test-frameworks: $(VENV)/.test
+	nice -n 5 pytest $(OTHERS) -m framework --reruns 1 $(lines)
+
+test-unit: $(VENV)/.test
+	nice -n 10 pytest tests/unit -n 2 --dist worksteal $(lines)
 
 # Of the operator killed at its writes `make test` runs a selection: docs/reliability.md.
 test-faults: $(VENV)/.test
