@@ -160,7 +160,7 @@ class Checker:
 
 @pytest.mark.parametrize("strict", [False, True], ids=["plain", "kubelet"])
 @pytest.mark.parametrize("divided", [False, True], ids=["shared", "pools"])
-@traces(TRACES, 30)
+@traces(TRACES, 31)
 def test_every_promise_holds_at_every_instant(divided: bool, strict: bool, tape: Tape) -> None:
     """With a kubelet, the first node alone has none."""
     nodes = tuple(_node(f"n{i}", strict and i > 0) for i in range(1 + strict + tape.number(2)))
@@ -173,11 +173,13 @@ def test_every_promise_holds_at_every_instant(divided: bool, strict: bool, tape:
     )
     state = QueueState(capacity, pools=pools if divided else ())
     numbers, now_s = count(), 0.0
+    # As costly as all the rest: a quarter of the traces is decided twice.
+    twice = not tape.number(4)
     while tape.left:
         gangs = tuple(_gang(tape, f"j{next(numbers)}", now_s) for _ in range(1 + tape.number(2)))
         state = replace(state, waiting=state.waiting + gangs)
         decisions = decide(state, cluster, now_s, explain=False)
-        assert decide(state, cluster, now_s, explain=False) == decisions
+        assert not twice or decide(state, cluster, now_s, explain=False) == decisions
         for decision in decisions:
             if isinstance(decision, Admit):
                 checker.spans_only_if_it_must(state, decision)
