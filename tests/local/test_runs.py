@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -441,3 +442,18 @@ def test_a_sharing_run_gives_way_to_an_exclusive_one_and_grows_back(
         until(lambda: cpus_of(run) == every, "the first grows back", 10)
         first.send_signal(signal.SIGINT)
         assert first.wait(30) == 130
+
+
+def test_cleaning_leaves_members_of_pods_alone(moor: Moor) -> None:
+    """On a node of a cluster their processes are visible, and carry the mark of their run."""
+    env = {**os.environ, "MOORING_RUN": f"pod-{os.getpid()}", "MOORING_MEMBER": "worker-0"}
+    env.pop("MOORING_OWNER", None)
+    with subprocess.Popen(["sleep", "600"], env=env) as member:
+        try:
+            until(lambda: processes_of(env["MOORING_RUN"]), "it runs", 20)
+            cleaned = moor("clean")
+            left = member.poll()
+        finally:
+            member.kill()
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert left is None, cleaned.stdout

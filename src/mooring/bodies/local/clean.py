@@ -45,7 +45,9 @@ def clean_machine(*, dry_run: bool) -> list[str]:
     for process in processes.marked_processes(None):
         with suppress(psutil.Error):
             environment = process.environ()
-            if not owners.is_alive(environment.get(owners.OWNER_VARIABLE, "")):
+            # Members in pods on this machine carry the mark, too. They have a kubelet, no owner.
+            owner = environment.get(owners.OWNER_VARIABLE)
+            if owner is not None and not owners.is_alive(owner):
                 by_run.setdefault(environment[processes.RUN_VARIABLE], []).append(process)
     for run_id, left in by_run.items():
         removed.append(f"{len(left)} processes of {run_id}")
