@@ -77,7 +77,7 @@ def tight_gangs(draw: st.DrawFn, most: int) -> Gang:
     )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(tight_gangs(5), packed_nodes(3))
 def test_exclusive_cpus_devices_and_presets(gang: Gang, nodes: tuple[Node, ...]) -> None:
     snapshot = Snapshot(nodes)

@@ -173,8 +173,8 @@ def test_every_promise_holds_at_every_instant(divided: bool, strict: bool, tape:
     )
     state = QueueState(capacity, pools=pools if divided else ())
     numbers, now_s = count(), 0.0
-    # As costly as all the rest: a quarter of the traces is decided twice.
-    twice = not tape.number(4)
+    # As costly as all the rest: an eighth of the traces is decided twice.
+    twice = not tape.number(8)
     while tape.left:
         gangs = tuple(_gang(tape, f"j{next(numbers)}", now_s) for _ in range(1 + tape.number(2)))
         state = replace(state, waiting=state.waiting + gangs)

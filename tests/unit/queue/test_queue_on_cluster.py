@@ -75,7 +75,7 @@ def _check(state: QueueState, cluster: ClusterState) -> None:
 
 
 @pytest.mark.slow
-@traces(400, 60)
+@traces(250, 60)
 def test_capacity_sets_and_quota_hold_at_every_instant(tape: Tape) -> None:
     nodes = tuple(_node(f"n{i}", 2) for i in range(1 + tape.number(3)))
     cluster = ClusterState(Snapshot(nodes))

@@ -106,7 +106,7 @@ def changed_values(draw: st.DrawFn) -> str:
     return dump(data)
 
 
-@settings(CHEAP, max_examples=1800)
+@settings(CHEAP, max_examples=1000)
 @given(changed_values())
 def test_changed_values(text: str) -> None:
     load_or_refuse(lambda: parse_job(text, "job.yaml"))
@@ -137,7 +137,7 @@ def test_arbitrary_values_anywhere(path: tuple[Any, ...], value: Any) -> None:
 def test_changed_text(seed: int) -> None:
     """Pieces of YAML syntax and of the file itself put in, cut out and swapped."""
     chance = random.Random(seed)
-    for _ in range(1000):
+    for _ in range(1150):
         text = chance.choice([FULL_TEXT, SHORTEST])
         for _ in range(chance.randint(1, 4)):
             at, other = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
@@ -161,7 +161,7 @@ def test_changed_text(seed: int) -> None:
 def test_changed_bytes(seed: int, tmp_path: Path) -> None:
     chance = random.Random(1000 + seed)
     path = tmp_path / "job.yaml"
-    for _ in range(800):
+    for _ in range(850):
         content = bytearray(chance.choice([FULL_TEXT, SHORTEST]).encode())
         for _ in range(chance.choice([1, 1, 2, 20])):
             at = chance.randrange(len(content))

@@ -16,7 +16,7 @@ from typing import cast
 from mooring.brain.packing import Budget
 from mooring.brain.queue.exchange import proposals
 from mooring.brain.queue.scene import Change, Scene
-from mooring.brain.queue.types import Foresees, Packer, QueuedGang, RunningGang
+from mooring.brain.queue.types import Foresees, Packer, QueuedGang, RunningGang, can
 from mooring.brain.want import Want, kinds_of
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan, Slot
@@ -47,8 +47,8 @@ class Regroup:
         self._scene = scene
         self._most = scene.policy.most_packing
         self._left = _ROUND * self._most
-        self._foresees = isinstance(scene.planner, Foresees)
-        self._packs = isinstance(scene.planner, Packer)
+        self._foresees = can(type(scene.planner), Foresees)
+        self._packs = can(type(scene.planner), Packer)
         #: Gangs one after the other for whom the amounts or the pools do not suffice.
         self._too_much: set[Line] = set()
         #: Gangs one after the other, the last of whom has no place then.

@@ -21,6 +21,7 @@ from mooring.brain.queue.types import (
     QueuedGang,
     QueueState,
     RunningGang,
+    can,
 )
 from mooring.model.member import Gang
 from mooring.model.plan import Plan, Refusal
@@ -70,9 +71,9 @@ class Scene:
     ) -> None:
         """With `explain` a refusal comes with the planner's sentence. `books` say the same as
         `state`, if somebody has kept them."""
-        self._can_foresee = isinstance(planner, Foresees)
+        self._can_foresee = can(type(planner), Foresees)
         self._explain = explain
-        self._impartial = isinstance(planner, Impartial)
+        self._impartial = can(type(planner), Impartial)
         self.now_s = now_s
         self.policy = state.policy
         if books is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from typing import Protocol, Self, runtime_checkable
 
@@ -73,6 +73,12 @@ class Impartial(Protocol):
 
     def nameless(self, gang: Gang) -> bool:
         """True: any other gang of this shape would get the very same slots in its place."""
+
+
+@cache
+def can(planner: type, kind: type) -> bool:
+    """Is it such a planner? Looking at a protocol takes as long as deciding a small queue."""
+    return issubclass(planner, kind)
 
 
 def amount_of(resources: Resources) -> Amount:
