@@ -49,7 +49,7 @@ def test_the_plain_and_the_fast_variant_learn_the_same(tmp_path: Path) -> None:
     held_out = []
     for script, job in (("plain.py", "plain.yaml"), ("train.py", "job.yaml")):
         moor = Moor(tmp_path / script)
-        command = f"command=[python, {script}, --rows, '20000', --steps, '240', --judge, '20']"
+        command = f"command=[python, {script}, --rows, '20000', --steps, '160', --judge, '20']"
         path = EXAMPLES / "wide-deep" / job
         one_worker = "roles.worker.replicas=1"
         answer = moor("run", path, "--set", command, "--set", one_worker, timeout_s=300)

@@ -73,7 +73,10 @@ def test_the_tutorials_program_is_found_out_and_changed_from_outside(
     tmp_path: Path, fixed: bool
 ) -> None:
     moor = Moor(tmp_path / "home")
-    settings = ["command=[python, plain.py, --rows, '100000', --steps, '80', --burst, '8']"]
+    settings = [
+        "command=[python, plain.py, --rows, '100000', --steps, '80', --burst, '8']",
+        "roles.worker.replicas=1",
+    ]
     if fixed:
         settings.append("variables={lookups: rows, optimizer: lazy}")
     given = [word for setting in settings for word in ("--set", setting)]
