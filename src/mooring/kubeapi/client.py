@@ -32,6 +32,8 @@ _CONNECTIONS = 64
 _CALL_TIMEOUT_S = 60.0
 _TRIES = 4
 _LONGEST_RETRY_S = 10.0
+#: What was made, without its spec and status. A server that does not know the form sends it whole.
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 #: A pod of the largest size the server stores, and a line of a watch that holds it twice.
 _LONGEST_LINE = 8 * 1024 * 1024
 
@@ -69,6 +71,22 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class _Request:
+    """One call to be made, and under which name metrics count it."""
+
+    method: str
+    path: str
+    resource: str
+    params: Mapping[str, str] | None = None
+    body: Json = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True)
 class Change:
     """A line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
 
@@ -96,7 +114,7 @@ class Client:
         connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context(self.access))
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": f"mooring/{VERSION}", "Accept": "application/json"},
+            headers={"User-Agent": f"mooring/{VERSION}"},
             timeout=aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, sock_connect=10.0),
             read_bufsize=2**18,
         )
@@ -139,13 +157,18 @@ class Client:
         return tuple(found)
 
     async def create(self, kind: Kind, manifest: Object) -> Object:
-        return (await self.create_unread(kind, manifest)).read()
-
-    async def create_unread(self, kind: Kind, manifest: Object) -> Answer:
-        """For many objects that somebody watches: most of these answers need never be read."""
         path = kind.path(text(manifest, "metadata", "namespace"))
         params = {"fieldManager": FIELD_MANAGER}
-        return await self._answer("POST", path, kind.plural, params=params, body=manifest)
+        return await self.call("POST", path, kind.plural, params=params, body=manifest)
+
+    async def create_for_metadata(self, kind: Kind, manifest: Object) -> Answer:
+        """For many objects that somebody watches: the answer holds nothing but their metadata, and
+        most of these answers need never be read."""
+        path = kind.path(text(manifest, "metadata", "namespace"))
+        params = {"fieldManager": FIELD_MANAGER}
+        return await self._answer(
+            _Request("POST", path, kind.plural, params, manifest, accept=_METADATA)
+        )
 
     async def apply(self, kind: Kind, manifest: Object, *, dry_run: bool = False) -> Object:
         """Server-side apply: made if it is not there, brought to what we say if it is."""
@@ -259,6 +282,7 @@ class Client:
         # A server that says nothing for as long as it may be silent is gone.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=timeout_s)
         headers = await self._headers(refused=False)
+        headers["Accept"] = "application/json"
         started_s = time.monotonic()
         status = 0
         try:
@@ -301,25 +325,14 @@ class Client:
         content_type: str = "application/json",
     ) -> Object:
         """One call, made again only where the server says that it did nothing."""
-        answer = await self._answer(
-            method, path, resource, params=params, body=body, content_type=content_type
-        )
+        answer = await self._answer(_Request(method, path, resource, params, body, content_type))
         return answer.read()
 
-    async def _answer(
-        self,
-        method: str,
-        path: str,
-        resource: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        body: Json = None,
-        content_type: str = "application/json",
-    ) -> Answer:
+    async def _answer(self, request: _Request) -> Answer:
         refused = False
         for left in range(_TRIES - 1, -1, -1):
             try:
-                return await self._once(method, path, resource, params, body, content_type, refused)
+                return await self._once(request, refused)
             except Overloaded as error:
                 if not left:
                     raise
@@ -330,29 +343,21 @@ class Client:
                 refused = True
         raise AssertionError("unreachable")
 
-    async def _once(
-        self,
-        method: str,
-        path: str,
-        resource: str,
-        params: Mapping[str, str] | None,
-        body: Json,
-        content_type: str,
-        refused: bool,
-    ) -> Answer:
+    async def _once(self, request: _Request, refused: bool) -> Answer:
         session = self._open()
         headers = await self._headers(refused)
+        headers["Accept"] = request.accept
         data = None
-        if body is not None:
-            data = json.dumps(body, separators=(",", ":")).encode()
-            headers["Content-Type"] = content_type
+        if request.body is not None:
+            data = json.dumps(request.body, separators=(",", ":")).encode()
+            headers["Content-Type"] = request.content_type
         started_s = time.monotonic()
         status = 0
         try:
             async with session.request(
-                method,
-                self.access.server + path,
-                params=params,
+                request.method,
+                self.access.server + request.path,
+                params=request.params,
                 data=data,
                 headers=headers,
                 proxy=self._proxy,
@@ -362,13 +367,14 @@ class Client:
                 status, retry_after_s = response.status, _retry_after_s(response)
                 again = status == 503 and "Retry-After" in response.headers
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{method} {path}: {_said(error)}") from error
+            raise Unreachable(f"{request}: {_said(error)}") from error
         finally:
-            self._on_call(Call(method, resource, status, time.monotonic() - started_s))
+            duration_s = time.monotonic() - started_s
+            self._on_call(Call(request.method, request.resource, status, duration_s))
         if status >= 400:
             told = _decode(raw)
-            raise api_error(429 if again else status, told, f"{method} {path}", retry_after_s)
-        return Answer(raw, f"{method} {path}")
+            raise api_error(429 if again else status, told, str(request), retry_after_s)
+        return Answer(raw, str(request))
 
     async def _headers(self, refused: bool) -> dict[str, str]:
         value = await self._credentials.header(refused=refused)

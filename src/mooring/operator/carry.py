@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mooring import frameworks
 from mooring.bodies.base import Order
@@ -21,8 +22,8 @@ from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, membe
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, items, number, text, texts
+from mooring.kubeapi.client import Answer, Client
+from mooring.kubeapi.document import Json, Object, find, items, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.resources import (
     EVENT,
@@ -46,7 +47,7 @@ _SOURCE = "mooring-operator"
 
 @dataclass(frozen=True)
 class MadePod:
-    """A pod that the server has now; `read` gives it as the server does."""
+    """A pod that the server has now; `read` gives it as far as it is known."""
 
     name: str
     mark: Mark | None
@@ -222,9 +223,9 @@ class Carrier:
         async with self._slots:
             self._check()
             try:
-                answer = await self._client.create_unread(POD, manifest)
+                answer = await self._client.create_for_metadata(POD, manifest)
                 mark = mark_of(texts(manifest, "metadata", "labels"))
-                return "", MadePod(name, mark, answer.read)
+                return "", MadePod(name, mark, partial(_with_metadata, manifest, answer))
             except AlreadyExists:
                 pass
             found = await self._client.get(POD, name, view.namespace)
@@ -246,6 +247,10 @@ class Carrier:
                 )
             except Conflict:
                 log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
+
+
+def _with_metadata(manifest: Object, answer: Answer) -> Object:
+    return {**manifest, "metadata": find(answer.read(), "metadata")}
 
 
 def _in_the_way(kind: str, name: str) -> str:

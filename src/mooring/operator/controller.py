@@ -282,7 +282,7 @@ class Controller:
             # The watch tells of most while the others are still being made.
             known = self._caches.pods.get(view.namespace, pod.name)
             if known is None or known.mark != pod.mark:
-                self._caches.pods.put(pod.read())
+                self._caches.pods.expect(pod.read())
         if made.problem:
             await self._take_back(view, meaning, record, made.problem)
 
