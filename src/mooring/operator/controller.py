@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key
 from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
+from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
@@ -29,6 +31,7 @@ from mooring.operator.carry import Carrier
 from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
+from mooring.operator.observe import missing
 from mooring.operator.pulse import Asked, Pulse
 from mooring.operator.record import Record, Stage
 from mooring.operator.rounds import Rounds
@@ -75,6 +78,7 @@ class Controller:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._metrics, self._allowed, self._now = settings, metrics, allowed, now
+        self._client = client
         self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed)
         self._work = WorkQueue()
         self._round_due = asyncio.Event()
@@ -161,7 +165,7 @@ class Controller:
             await self._reject(view, meaning)
             return
         record = self._caches.record(view, meaning)
-        pods = self._caches.pods_of(view)
+        pods = await self._pods(view, record)
         rescaled = self._rescaled(record, meaning)
         if rescaled:
             record = release(record, "Rescaled", rescaled)
@@ -188,6 +192,19 @@ class Controller:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
+
+    async def _pods(self, view: JobView, record: Record) -> Mapping[MemberId, PodView]:
+        """The job's pods. Before one that ran counts as gone the server is asked: caches that were
+        filled by a server that lags do not know of it yet."""
+        pods = self._caches.pods_of(view)
+        state, seen_running = record.state, record.running_at_s is not None
+        if record.stage is not Stage.ADMITTED or state is None:
+            return pods
+        if not missing(state, pods, view.uid, all_seen=seen_running):
+            return pods
+        for found in await self._client.list(POD, view.namespace, f"{names.JOB_UID}={view.uid}"):
+            self._caches.pods.put(found)
+        return self._caches.pods_of(view)
 
     def _given_up(self, step: Step, pods: Mapping[MemberId, PodView], now_s: float) -> Step:
         """With the pods that no kubelet will end, and a word on those that are waited for."""

@@ -31,9 +31,7 @@ def events(
     for member, status in state.members.items():
         if not status.state.alive:
             continue
-        pod = pods.get(member)
-        if pod is not None and not current(pod, job_uid, state.epoch):
-            pod = None
+        pod = _pod_of(member, state, pods, job_uid)
         if pod is None:
             if _vanished(state, status, all_seen):
                 yield MemberExited(
@@ -45,6 +43,26 @@ def events(
                 )
             continue
         yield from _of_pod(member, status, state.epoch, pod)
+
+
+def missing(
+    state: JobState, pods: Mapping[MemberId, PodView], job_uid: str, *, all_seen: bool
+) -> bool:
+    """Is there a member that nobody stopped, and whose pod was there once and is no more?"""
+    return any(
+        status.state.alive
+        and status.state is not MemberState.STOPPING
+        and _pod_of(member, state, pods, job_uid) is None
+        and _vanished(state, status, all_seen)
+        for member, status in state.members.items()
+    )
+
+
+def _pod_of(
+    member: MemberId, state: JobState, pods: Mapping[MemberId, PodView], job_uid: str
+) -> PodView | None:
+    pod = pods.get(member)
+    return pod if pod is not None and current(pod, job_uid, state.epoch) else None
 
 
 def _vanished(state: JobState, status: MemberStatus, all_seen: bool) -> bool:

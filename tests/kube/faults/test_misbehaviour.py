@@ -85,17 +85,22 @@ def test_lost_watch_events_heal_by_listing_again(
 
 
 class Lagging:
-    """Keeps the first list of some kind, and shows it to the next operator."""
+    """Keeps the first list of some kind, and shows it to the next operator. Watches begin only once
+    `caught_up` is set."""
 
     def __init__(self, plural: str) -> None:
         self._plural = plural
         self._kept: bytes | None = None
         self.lags = False
         self.shown = 0
+        self.caught_up = threading.Event()
+        self.caught_up.set()
 
     def __call__(self, call: Call) -> Fault:
-        if call.watch or call.method != "GET" or not call.path.endswith(f"/{self._plural}"):
+        if call.method != "GET" or not call.path.endswith(f"/{self._plural}"):
             return PASS
+        if call.watch:
+            return Fault(hold=self.caught_up)
         if not self.lags:
             return Fault(keep=self._keep)
         self.lags = False
@@ -111,20 +116,47 @@ def test_a_server_that_lags_after_a_restart_leads_to_no_wrong_delete(
     plural: str, control_plane: ControlPlane, nursery: Nursery, strings: Puppets
 ) -> None:
     with lane(control_plane, nursery, strings) as here:
-        here.proxy.rule = lagging = Lagging(plural)
-        here.create(here.job("one", roles={"worker": 2}))
-        here.start()
-        here.wait_running("one", 0, 2)
-        before = uids(here)
-        lagging.lags = True
-        here.kill_and_start()
-        until(lambda: here.log.count("caches are filled") == 2, "the next one has listed", 60)
+        before, lagging = restarted_while_it_lags(here, plural)
         here.finish("one")
         here.wait("one", "Succeeded")
         assert lagging.shown == 1
         assert uids(here) == before
         assert here.proxy.pods_deleted() == []
         assert here.defects == []
+
+
+def test_pods_that_no_list_has_shown_yet_do_not_count_as_deleted(
+    control_plane: ControlPlane, nursery: Nursery, strings: Puppets
+) -> None:
+    """The job is looked at between a list without its pods and the first event of their watch."""
+    with lane(control_plane, nursery, strings) as here:
+        before, lagging = restarted_while_it_lags(here, "pods", silent=True)
+        asked = ("GET", f"/api/v1/namespaces/{here.namespace}/pods", 200)
+        until(lambda: asked in here.proxy.answered, "the server is asked for the job's pods", 60)
+        lagging.caught_up.set()
+        here.finish("one")
+        here.wait("one", "Succeeded")
+        assert uids(here) == before
+        assert here.proxy.pods_deleted() == []
+        assert here.defects == []
+
+
+def restarted_while_it_lags(
+    here: Lane, plural: str, *, silent: bool = False
+) -> tuple[list[str], Lagging]:
+    """A running job whose operator is killed; the next one is shown a list of before the job's
+    start and, if `silent`, no change after it. Returns the job's pods."""
+    here.proxy.rule = lagging = Lagging(plural)
+    here.create(here.job("one", roles={"worker": 2}))
+    here.start()
+    here.wait_running("one", 0, 2)
+    before = uids(here)
+    lagging.lags = True
+    if silent:
+        lagging.caught_up.clear()
+    here.kill_and_start()
+    until(lambda: here.log.count("caches are filled") == 2, "the next one has listed", 60)
+    return before, lagging
 
 
 def uids(here: Lane) -> list[str]:
