@@ -22,7 +22,8 @@ from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, membe
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
-from mooring.kubeapi.client import Answer, Client
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.connection import Answer
 from mooring.kubeapi.document import Json, Object, find, items, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.resources import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.kubeapi.client import environment_proxy
+from mooring.kubeapi.connection import environment_proxy
 from mooring.kubeapi.errors import NoAccess
 from mooring.kubeapi.kubeconfig import Access, ExecPlugin, Pem, contexts, load_access
 

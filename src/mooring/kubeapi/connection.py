@@ -1,0 +1,235 @@
+"""One connection to an API server: calls and answers as text, errors by kind.
+
+Only a call that the server refused to look at (429, or 503 with Retry-After) is made again here.
+Whether to repeat one whose fate is unknown is up to the caller, who can look first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+
+from mooring.kubeapi.credentials import Credentials, tls_context
+from mooring.kubeapi.document import Json, Object
+from mooring.kubeapi.errors import ApiError, Overloaded, Unreachable, api_error
+from mooring.kubeapi.kubeconfig import Access
+from mooring.version import VERSION
+
+JSON = "application/json"
+_CONNECTIONS = 64
+_CALL_TIMEOUT_S = 60.0
+_TRIES = 4
+_LONGEST_RETRY_S = 10.0
+#: A pod of the largest size the server stores, and a line of a watch that holds it twice.
+_LONGEST_LINE = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call that was answered, for metrics. `status` 0: it was not."""
+
+    method: str
+    resource: str
+    status: int
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call to be made, and under which name metrics count it."""
+
+    method: str
+    path: str
+    resource: str
+    params: Mapping[str, str] | None = None
+    body: Json = None
+    content_type: str = JSON
+    accept: str = JSON
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server answered, not read yet."""
+
+    raw: bytes
+    to: str
+
+    def read(self) -> Object:
+        found = _decode(self.raw)
+        if not isinstance(found, dict):
+            raise Unreachable(f"{self.to}: the answer is not a JSON object")
+        return found
+
+
+class Connection:
+    """Used as an async context manager. `on_call` is told of each call."""
+
+    def __init__(
+        self,
+        access: Access,
+        on_call: Callable[[Call], None] | None = None,
+        connections: int = _CONNECTIONS,
+    ) -> None:
+        self.access = access
+        self._connections = connections
+        self._on_call = on_call or (lambda call: None)
+        self._credentials = Credentials(access)
+        self._proxy = access.proxy or environment_proxy(access.server)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context(self.access))
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": f"mooring/{VERSION}"},
+            timeout=aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, sock_connect=10.0),
+            read_bufsize=2**18,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def lines(
+        self, path: str, resource: str, params: Mapping[str, str], timeout_s: float | None
+    ) -> AsyncIterator[bytes]:
+        """The lines of an answer that comes bit by bit: a watch, or a log."""
+        session = self._open()
+        # A server that says nothing for as long as it may be silent is gone.
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=timeout_s)
+        headers = await self._headers(refused=False)
+        headers["Accept"] = JSON
+        started_s = time.monotonic()
+        status = 0
+        try:
+            async with session.get(
+                self.access.server + path,
+                params=params,
+                headers=headers,
+                timeout=timeout,
+                proxy=self._proxy,
+                server_hostname=self.access.tls_server_name or None,
+            ) as response:
+                status = response.status
+                self._on_call(Call("WATCH", resource, status, time.monotonic() - started_s))
+                if status >= 400:
+                    answer = _decode(await response.read())
+                    raise api_error(status, answer, f"GET {path}", _retry_after_s(response))
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    if len(rest) > _LONGEST_LINE:
+                        raise Unreachable(f"GET {path}: a line of over {_LONGEST_LINE} bytes")
+                    for line in whole:
+                        if line:
+                            yield line
+                if rest:
+                    yield rest
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if not status:
+                self._on_call(Call("WATCH", resource, 0, time.monotonic() - started_s))
+            raise Unreachable(f"GET {path}: {_said(error)}") from error
+
+    async def answer(self, request: Request) -> Answer:
+        refused = False
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                return await self._once(request, refused)
+            except Overloaded as error:
+                if not left:
+                    raise
+                await asyncio.sleep(min(error.retry_after_s, _LONGEST_RETRY_S))
+            except ApiError as error:
+                if error.status != 401 or refused or not self._credentials.renewable:
+                    raise
+                refused = True
+        raise AssertionError("unreachable")
+
+    async def _once(self, request: Request, refused: bool) -> Answer:
+        session = self._open()
+        headers = await self._headers(refused)
+        headers["Accept"] = request.accept
+        data = None
+        if request.body is not None:
+            data = json.dumps(request.body, separators=(",", ":")).encode()
+            headers["Content-Type"] = request.content_type
+        started_s = time.monotonic()
+        status = 0
+        try:
+            async with session.request(
+                request.method,
+                self.access.server + request.path,
+                params=request.params,
+                data=data,
+                headers=headers,
+                proxy=self._proxy,
+                server_hostname=self.access.tls_server_name or None,
+            ) as response:
+                raw = await response.read()
+                status, retry_after_s = response.status, _retry_after_s(response)
+                again = status == 503 and "Retry-After" in response.headers
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{request}: {_said(error)}") from error
+        finally:
+            duration_s = time.monotonic() - started_s
+            self._on_call(Call(request.method, request.resource, status, duration_s))
+        if status >= 400:
+            told = _decode(raw)
+            raise api_error(429 if again else status, told, str(request), retry_after_s)
+        return Answer(raw, str(request))
+
+    async def _headers(self, refused: bool) -> dict[str, str]:
+        value = await self._credentials.header(refused=refused)
+        return {"Authorization": value} if value else {}
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the client is not open")
+        return self._session
+
+
+def environment_proxy(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY and NO_PROXY ask for. Looked up once: aiohttp would do it in a
+    thread for every call, and look for passwords in ~/.netrc as well."""
+    parts = urlsplit(server)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _decode(raw: bytes) -> Json:
+    try:
+        value: Json = json.loads(raw) if raw else {}
+    except ValueError:
+        return {"message": raw[:200].decode(errors="replace").strip()}
+    return value
+
+
+def _retry_after_s(response: aiohttp.ClientResponse) -> float:
+    try:
+        return float(response.headers.get("Retry-After", "1"))
+    except ValueError:
+        return 1.0
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
