@@ -38,6 +38,8 @@ def clean_run(run: RunRecord) -> list[str]:
 
 def clean_machine(*, dry_run: bool) -> list[str]:
     """Everything that dead runs left, also runs whose directory has been deleted."""
+    # First what there is, then who is alive: a run that starts meanwhile claims before it makes.
+    groups_left, networks_left = cgroups.left_tokens(), netns.left_tokens()
     runs = list_runs()
     alive_tokens = {run.info.token for run in runs if run.alive()} | owners.living_tokens()
     removed = []
@@ -53,12 +55,12 @@ def clean_machine(*, dry_run: bool) -> list[str]:
         removed.append(f"{len(left)} processes of {run_id}")
         if not dry_run:
             processes.kill_marked(run_id)
-    for token, groups in cgroups.left_tokens().items():
+    for token, groups in groups_left.items():
         if token not in alive_tokens:
             removed.append(f"control groups {cgroups.PREFIX}{token}")
             for group in groups if not dry_run else ():
                 cgroups.remove_tree(group)
-    for token in netns.left_tokens() - alive_tokens:
+    for token in networks_left - alive_tokens:
         removed.append(f"namespaces {netns.NAMESPACE_PREFIX}{token}-* and their bridge")
         if not dry_run:
             netns.remove(token)

@@ -34,10 +34,18 @@ def is_alive(owner: str) -> bool:
 
 def claim(token: str) -> None:
     """Say that this process owns the token, where all users of the machine can read it."""
-    if os.geteuid() == 0:
+    if os.geteuid() != 0:
+        return
+    me = psutil.Process()
+    # Beside the folder: who reads a claim reads all of it.
+    written = _FOLDER.with_name(f".{_FOLDER.name}-{token}")
+    written.write_text(name_of(me.pid, me.create_time()), encoding="ascii")
+    while True:
         _FOLDER.mkdir(exist_ok=True)
-        me = psutil.Process()
-        (_FOLDER / token).write_text(name_of(me.pid, me.create_time()), encoding="ascii")
+        # Whoever released the last claim may have removed the folder in between.
+        with suppress(FileNotFoundError):
+            written.replace(_FOLDER / token)
+            return
 
 
 def release(token: str) -> None:
@@ -50,13 +58,20 @@ def release(token: str) -> None:
 def living_tokens() -> set[str]:
     """Tokens whose process is alive, whoever started it."""
     found = set()
-    for entry in _FOLDER.iterdir() if _FOLDER.is_dir() else ():
+    for token in _claimed():
         with suppress(OSError):
-            if is_alive(entry.read_text(encoding="ascii")):
-                found.add(entry.name)
+            if is_alive((_FOLDER / token).read_text(encoding="ascii")):
+                found.add(token)
     return found
 
 
 def dead_tokens() -> set[str]:
-    entries = {entry.name for entry in _FOLDER.iterdir()} if _FOLDER.is_dir() else set()
-    return entries - living_tokens()
+    claimed = _claimed()
+    return claimed - living_tokens()
+
+
+def _claimed() -> set[str]:
+    try:
+        return {entry.name for entry in _FOLDER.iterdir()}
+    except FileNotFoundError:
+        return set()
