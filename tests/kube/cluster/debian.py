@@ -55,7 +55,9 @@ class Debian:
         partial = target.with_name(f"{target.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         with tarfile.open(archive) as source:
-            source.extractall(partial, filter="tar")
+            # Filters came with Python 3.11.4; Debian 12 has 3.11.2.
+            source.extraction_filter = getattr(tarfile, "tar_filter", None)
+            source.extractall(partial)
         [top] = partial.iterdir()
         target.parent.mkdir(parents=True, exist_ok=True)
         top.rename(target)
