@@ -9,7 +9,9 @@ the operator writes, events and refused calls too, but for its lease.
 creation: from the job's submission to its last pod, against a client that does nothing but send the
 same Service and the same pods.
 binding: several such jobs at once, from the first admission to the last pod that kube-scheduler has
-bound, against the same pods without a node of their own, sent by that client, from the first call.
+bound, against the same pods without a node of their own, sent by that client, from the first call:
+pods that ask for nothing, and pods with the rules of `scheduler: default`, which spread the gang as
+the plan does.
 large: what the operator takes of memory, and how long it takes from one event to the last call that
 follows from it. Only etcd and the API server run beside it there.
 """
@@ -169,12 +171,23 @@ def _binding(
     bench: Stage, record: Record, pairs: int, jobs: int, figures: dict[str, object]
 ) -> None:
     count = jobs * len(record.slots)
-    say(f"binding: {count} pods, {pairs} pairs")
-    found = interleave(
-        lambda: _bound_alone(bench, record, jobs),
-        lambda: _bound_by_plan(bench, len(record.slots), jobs),
-        pairs,
-    )
+    figures["binding"] = document = {"pods": count}
+    for key, title, ruled in (
+        ("alone", "kube-scheduler alone", False),
+        ("ruled", "kube-scheduler alone, with rules", True),
+    ):
+        say(f"binding: {count} pods against {title}, {pairs} pairs")
+        found = interleave(
+            partial(_bound_alone, bench, record, jobs, ruled=ruled),
+            partial(_bound_by_plan, bench, len(record.slots), jobs),
+            pairs,
+        )
+        document |= _bound_document(key, title, count, found)
+
+
+def _bound_document(
+    key: str, title: str, count: int, found: Sequence[tuple[Bound, Bound]]
+) -> dict[str, object]:
     admitted, submitted = (
         Ratios(tuple(1 / value for value in ratios(found, which).values))
         for which in (lambda one: one.from_admission_s, lambda one: one.from_submission_s)
@@ -185,16 +198,15 @@ def _binding(
     )
     show(
         f"{count} pods, until the last is bound",
-        ["kube-scheduler alone", "with the operator", "ratio", "from submission"],
+        [title, "with the operator", "ratio", "from submission"],
         [[f"{alone:.0f} pods/s", f"{planned:.0f} pods/s", str(admitted), str(submitted)]],
     )
-    figures["binding"] = {
-        "pods": count,
-        "alone_s": [round(one.from_admission_s, 4) for one, _ in found],
-        "from_admission_s": [round(other.from_admission_s, 4) for _, other in found],
-        "from_submission_s": [round(other.from_submission_s, 4) for _, other in found],
-        "rate_over_alone": admitted.document(),
-        "rate_over_alone_from_submission": submitted.document(),
+    return {
+        f"{key}_s": [round(one.from_admission_s, 4) for one, _ in found],
+        f"beside_{key}_from_admission_s": [round(one.from_admission_s, 4) for _, one in found],
+        f"beside_{key}_from_submission_s": [round(one.from_submission_s, 4) for _, one in found],
+        f"rate_over_{key}": admitted.document(),
+        f"rate_over_{key}_from_submission": submitted.document(),
     }
 
 
@@ -202,11 +214,11 @@ def _names(jobs: int) -> list[str]:
     return [f"{_JOB}-{number}" for number in range(jobs)]
 
 
-def _bound_alone(bench: Stage, record: Record, jobs: int) -> Bound:
+def _bound_alone(bench: Stage, record: Record, jobs: int, *, ruled: bool) -> Bound:
     services, pods = [], []
     for name in _names(jobs):
-        bench.submit(name, len(record.slots))
-        service, mine = bench.bodies(name, record, anywhere=True)
+        bench.submit(name, len(record.slots), scheduler="default" if ruled else "mooring")
+        service, mine = bench.bodies(name, record, anywhere=not ruled)
         services.append(service)
         pods += mine
     tail = bench.tail()

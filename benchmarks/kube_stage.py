@@ -89,9 +89,9 @@ class Stage:
     def tail(self) -> Tail:
         return Tail(self.plane)
 
-    def submit(self, name: str, workers: int) -> None:
+    def submit(self, name: str, workers: int, scheduler: str = "mooring") -> None:
         # On a busy machine nobody is to be taken back because kube-scheduler is slow.
-        patient = {"bindTimeout": "10m"}
+        patient = {"bindTimeout": "10m", "scheduler": scheduler}
         job = training_job(name, {"worker": workers}, gracePeriod=0, kubernetes=patient)
         self.admin.create(jobs_path(self.namespace), job)
 
