@@ -41,9 +41,10 @@ def claim(token: str) -> None:
     written = _FOLDER.with_name(f".{_FOLDER.name}-{token}")
     written.write_text(name_of(me.pid, me.create_time()), encoding="ascii")
     while True:
-        _FOLDER.mkdir(exist_ok=True)
-        # Whoever released the last claim may have removed the folder in between.
-        with suppress(FileNotFoundError):
+        # Whoever released the last claim may remove the folder in between; one that goes while
+        # `mkdir` looks at it "exists".
+        with suppress(FileNotFoundError, FileExistsError):
+            _FOLDER.mkdir(exist_ok=True)
             written.replace(_FOLDER / token)
             return
 
