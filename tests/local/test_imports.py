@@ -270,7 +270,7 @@ def test_sparkapplication_runs_master_workers_and_driver(tmp_path: Path) -> None
     _program(
         tmp_path / "bin" / "spark-submit",
         """
-        until test -e "$STATE/executor"; do sleep 0.1; done
+        until test -e "$STATE/executor" && test -e "$STATE/driver"; do sleep 0.1; done
         echo "submit $*"
         """,
     )
