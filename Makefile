@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PATH := $(BIN):$(PATH)
-STREAMS := test-kube test-doctor test-local test-frameworks test-unit
+STREAMS := test-kube test-node test-doctor test-local test-frameworks test-unit
 # A pipe fails if its first part does.
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -16,7 +16,7 @@ SHELL := bash
 help:
 	@echo "make run        train examples/wide-deep on this machine"
 	@echo "make test       all tests, with real frameworks; at the end it names the streams that failed"
-	@echo "make test-X     one of its streams: kube, doctor, local, frameworks, unit"
+	@echo "make test-X     one of its streams: kube, node, doctor, local, frameworks, unit"
 	@echo "make test-fast  the tests of a minute: no framework, no long search"
 	@echo "make test-faults  the operator killed at each of its writes (about 20 minutes)"
 	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
@@ -47,6 +47,7 @@ $(VENV)/.lint: $(VENV)/.run requirements/kubernetes.lock requirements/test.lock
 $(VENV)/.test: $(VENV)/.lint requirements/torch.txt
 	@echo "installing PyTorch, and Open MPI if it is missing ..."
 	$(PIP) --no-deps -r requirements/torch.txt
+	@python -c 'import torch' 2>/dev/null || { echo "this PyTorch is built for CUDA: its libraries follow (gigabytes) ..."; $(PIP) -r requirements/torch.txt; }
 	sh requirements/system.sh
 	touch $@
 
@@ -61,14 +62,17 @@ run: $(VENV)/.run
 test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	@rm -f $(VENV)/.failed
-	@$(MAKE) --no-print-directory -k -j5 $(STREAMS) || { echo "failed: $$(xargs < $(VENV)/.failed)"; exit 1; }
+	@$(MAKE) --no-print-directory -k -j6 $(STREAMS) || { echo "failed: $$(xargs < $(VENV)/.failed)"; exit 1; }
 
 # sed keeps the lines of streams apart.
 lines = | sed -u '' || { echo $@ >> $(VENV)/.failed; exit 1; }
 OTHERS := tests --ignore=tests/unit --ignore=tests/kube --ignore-glob='tests/local/test_doctor*'
 
 test-kube: $(VENV)/.test
-	pytest tests/kube --reruns 1 $(lines)
+	pytest tests/kube -m "not real_node" --reruns 1 $(lines)
+
+test-node: $(VENV)/.test
+	pytest tests/kube -m real_node --reruns 1 $(lines)
 
 test-doctor: $(VENV)/.test
 	pytest tests/local/test_doctor*.py --reruns 1 $(lines)

@@ -29,6 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.kube)
+            if isinstance(item, pytest.Function) and "can_be_a_node" in item.fixturenames:
+                item.add_marker(pytest.mark.real_node)
 
 
 def give_up(reason: str) -> NoReturn:
