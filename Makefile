@@ -78,7 +78,7 @@ test-doctor: $(VENV)/.test
 	pytest tests/local/test_doctor*.py --reruns 1 $(lines)
 
 test-local: $(VENV)/.test
-	nice -n 5 pytest $(OTHERS) -m "not framework" --reruns 1 $(lines)
+	pytest $(OTHERS) -m "not framework" --reruns 1 $(lines)
 
 test-frameworks: $(VENV)/.test
 	nice -n 5 pytest $(OTHERS) -m framework --reruns 1 $(lines)
