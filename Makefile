@@ -61,12 +61,13 @@ run: $(VENV)/.run
 # names. Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
 test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
+	pytest tests/contract --reruns 1
 	@rm -f $(VENV)/.failed
-	@$(MAKE) --no-print-directory -k -j6 $(STREAMS) || { echo "failed: $$(xargs < $(VENV)/.failed)"; exit 1; }
+	@$(MAKE) --no-print-directory -k -j4 $(STREAMS) || { echo "failed: $$(xargs < $(VENV)/.failed)"; exit 1; }
 
 # sed keeps the lines of streams apart.
 lines = | sed -u '' || { echo $@ >> $(VENV)/.failed; exit 1; }
-OTHERS := tests --ignore=tests/unit --ignore=tests/kube --ignore-glob='tests/local/test_doctor*'
+OTHERS := tests --ignore=tests/unit --ignore=tests/kube --ignore=tests/contract --ignore-glob='tests/local/test_doctor*'
 
 test-kube: $(VENV)/.test
 	pytest tests/kube -m "not real_node" --reruns 1 $(lines)
