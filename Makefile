@@ -54,11 +54,11 @@ $(VENV)/.test: $(VENV)/.lint requirements/torch.txt
 run: $(VENV)/.run
 	moor run examples/wide-deep/job.yaml --nodes auto
 
-# Five streams side by side, as most wait now and then: who waits gives the CPUs to the next. The
-# doctor's tests look at how fast things go, and those of Kubernetes take longest: both come first
-# where CPUs are short. Tests that call `moor clean` are all in one stream. Tests of real processes
-# may be slowed down by whoever else uses the machine: they have a second try, which the summary
-# names. Without a Kubernetes its tests say so: they are skipped, or fail where CI=true.
+# The contract's tests compare real time with simulated: nobody else runs meanwhile. Then four streams
+# at a time, as most wait now and then; those of frameworks and units give way where CPUs are short.
+# Tests that call `moor clean` are all in one stream. Tests of real processes may be slowed down by
+# whoever else uses the machine: they have a second try, which the summary names. Without a
+# Kubernetes its tests say so: they are skipped, or fail where CI=true.
 test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	pytest tests/contract --reruns 1

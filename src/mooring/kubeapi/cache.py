@@ -28,18 +28,11 @@ _WATCH_S = 300
 
 @dataclass(frozen=True)
 class Entry(Generic[View]):
-    """A view with what orders it in time. `whole`: the server has said all of it."""
+    """A view with what orders it in time."""
 
     uid: str
     version: int
     view: View
-    whole: bool
-
-    def knows(self, uid: str, version: int, whole: bool) -> bool:
-        """Is there nothing new in what is heard now?"""
-        if version != self.version:
-            return 0 < version < self.version
-        return version > 0 and uid == self.uid and (self.whole or not whole)
 
 
 def version_of(obj: Object) -> int:
@@ -97,23 +90,17 @@ class Cache(Generic[View]):
 
     def put(self, obj: Object) -> None:
         """Take in an object as the server has just answered it."""
-        self._take_in(obj, whole=True)
-
-    def expect(self, obj: Object) -> None:
-        """Take in an object that we made, of which the server has said nothing but the metadata:
-        its word on the same version replaces it."""
-        self._take_in(obj, whole=False)
-
-    def _take_in(self, obj: Object, *, whole: bool) -> None:
         key, version = key_of(obj), version_of(obj)
         before = self._entries.get(key)
         uid = text(obj, "metadata", "uid")
         if version and version <= self._gone.get(uid, 0):
             return
-        if before is not None and before.knows(uid, version, whole):
+        if before is not None and version and version < before.version:
+            return
+        if before is not None and version and version == before.version and before.uid == uid:
             return
         view = self._parse(obj)
-        self._entries[key] = Entry(uid, version, view, whole)
+        self._entries[key] = Entry(uid, version, view)
         self._changed(before.view if before else None, view)
 
     def remove(self, key: Key, uid: str, version: int = 0) -> None:

@@ -17,8 +17,6 @@ from mooring.kubeapi.resources import POD, Kind
 FIELD_MANAGER = "mooring"
 #: A page as Python objects takes ten times the room of its text: few at a time keep memory low.
 _PAGE = 100
-#: What was made, without its spec and status. A server that does not know the form sends it whole.
-_METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 
 
 @dataclass(frozen=True)
@@ -67,18 +65,13 @@ class Client(Connection):
         return tuple(found)
 
     async def create(self, kind: Kind, manifest: Object) -> Object:
-        path = kind.path(text(manifest, "metadata", "namespace"))
-        params = {"fieldManager": FIELD_MANAGER}
-        return await self.call("POST", path, kind.plural, params=params, body=manifest)
+        return (await self.create_unread(kind, manifest)).read()
 
-    async def create_for_metadata(self, kind: Kind, manifest: Object) -> Answer:
-        """For many objects that somebody watches: the answer holds nothing but their metadata, and
-        most of these answers need never be read."""
+    async def create_unread(self, kind: Kind, manifest: Object) -> Answer:
+        """For many objects that somebody watches: most of these answers need never be read."""
         path = kind.path(text(manifest, "metadata", "namespace"))
         params = {"fieldManager": FIELD_MANAGER}
-        return await self.answer(
-            Request("POST", path, kind.plural, params, manifest, accept=_METADATA)
-        )
+        return await self.answer(Request("POST", path, kind.plural, params, manifest))
 
     async def apply(self, kind: Kind, manifest: Object, *, dry_run: bool = False) -> Object:
         """Server-side apply: made if it is not there, brought to what we say if it is."""

@@ -53,7 +53,6 @@ class Request:
     params: Mapping[str, str] | None = None
     body: Json = None
     content_type: str = JSON
-    accept: str = JSON
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -93,7 +92,7 @@ class Connection:
         connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context(self.access))
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": f"mooring/{VERSION}"},
+            headers={"User-Agent": f"mooring/{VERSION}", "Accept": JSON},
             timeout=aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, sock_connect=10.0),
             read_bufsize=2**18,
         )
@@ -117,7 +116,6 @@ class Connection:
         # A server that says nothing for as long as it may be silent is gone.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=timeout_s)
         headers = await self._headers(refused=False)
-        headers["Accept"] = JSON
         started_s = time.monotonic()
         status = 0
         try:
@@ -167,7 +165,6 @@ class Connection:
     async def _once(self, request: Request, refused: bool) -> Answer:
         session = self._open()
         headers = await self._headers(refused)
-        headers["Accept"] = request.accept
         data = None
         if request.body is not None:
             data = json.dumps(request.body, separators=(",", ":")).encode()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware, with_limits
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
@@ -50,7 +51,7 @@ class Caches:
         trouble: Callable[[], None],
     ) -> None:
         self._concerned, self._moved, self._bound, self._room = concerned, moved, bound, room
-        self._count_trouble = trouble
+        self._client, self._count_trouble = client, trouble
         self._pods_of: dict[Key, dict[str, PodView]] = {}
         self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
         self._records: dict[str, tuple[JobView, Record]] = {}
@@ -161,6 +162,13 @@ class Caches:
         """The pods that bear the job's name, also those of a job that had it before."""
         found = self._pods_of.get(view.key, {})
         return {pod.mark.member: pod for pod in found.values() if pod.mark is not None}
+
+    async def pods_asked_for(self, view: JobView) -> dict[MemberId, PodView]:
+        """The same, as the server has them now."""
+        labels = f"{names.JOB_UID}={view.uid}"
+        for found in await self._client.list(POD, view.namespace, labels):
+            self.pods.put(found)
+        return self.pods_of(view)
 
     def _job_changed(self, before: JobView | None, after: JobView | None) -> None:
         view = after or before

@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from mooring import frameworks
 from mooring.bodies.base import Order
@@ -23,8 +22,7 @@ from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_ma
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.connection import Answer
-from mooring.kubeapi.document import Json, Object, find, items, number, text, texts
+from mooring.kubeapi.document import Json, Object, items, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.resources import (
     EVENT,
@@ -48,7 +46,7 @@ _SOURCE = "mooring-operator"
 
 @dataclass(frozen=True)
 class MadePod:
-    """A pod that the server has now; `read` gives it as far as it is known."""
+    """A pod that the server has now; `read` gives it as the server does."""
 
     name: str
     mark: Mark | None
@@ -224,9 +222,9 @@ class Carrier:
         async with self._slots:
             self._check()
             try:
-                answer = await self._client.create_for_metadata(POD, manifest)
+                answer = await self._client.create_unread(POD, manifest)
                 mark = mark_of(texts(manifest, "metadata", "labels"))
-                return "", MadePod(name, mark, partial(_with_metadata, manifest, answer))
+                return "", MadePod(name, mark, answer.read)
             except AlreadyExists:
                 pass
             found = await self._client.get(POD, name, view.namespace)
@@ -248,10 +246,6 @@ class Carrier:
                 )
             except Conflict:
                 log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
-
-
-def _with_metadata(manifest: Object, answer: Answer) -> Object:
-    return {**manifest, "metadata": find(answer.read(), "metadata")}
 
 
 def _in_the_way(kind: str, name: str) -> str:

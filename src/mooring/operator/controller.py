@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key
 from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
-from mooring.kubeapi.resources import POD
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
@@ -78,7 +76,6 @@ class Controller:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._metrics, self._allowed, self._now = settings, metrics, allowed, now
-        self._client = client
         self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed)
         self._work = WorkQueue()
         self._round_due = asyncio.Event()
@@ -200,11 +197,9 @@ class Controller:
         state, seen_running = record.state, record.running_at_s is not None
         if record.stage is not Stage.ADMITTED or state is None:
             return pods
-        if not missing(state, pods, view.uid, all_seen=seen_running):
-            return pods
-        for found in await self._client.list(POD, view.namespace, f"{names.JOB_UID}={view.uid}"):
-            self._caches.pods.put(found)
-        return self._caches.pods_of(view)
+        if missing(state, pods, view.uid, all_seen=seen_running):
+            return await self._caches.pods_asked_for(view)
+        return pods
 
     def _given_up(self, step: Step, pods: Mapping[MemberId, PodView], now_s: float) -> Step:
         """With the pods that no kubelet will end, and a word on those that are waited for."""
@@ -299,7 +294,7 @@ class Controller:
             # The watch tells of most while the others are still being made.
             known = self._caches.pods.get(view.namespace, pod.name)
             if known is None or known.mark != pod.mark:
-                self._caches.pods.expect(pod.read())
+                self._caches.pods.put(pod.read())
         if made.problem:
             await self._take_back(view, meaning, record, made.problem)
 

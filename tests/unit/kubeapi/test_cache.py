@@ -248,28 +248,6 @@ def test_what_is_known_already_is_not_told_again() -> None:
     play(story)
 
 
-def test_what_is_expected_gives_way_to_the_servers_word_on_the_same_version() -> None:
-    async def story(rig: Rig) -> None:
-        rig.cache.expect(thing("a", 3))
-        rig.cache.expect(thing("a", 3))
-        rig.cache.put(thing("a", 3))
-        rig.cache.expect(thing("a", 3))
-        rig.cache.put(thing("a", 3))
-        assert rig.told == [(None, "uid-a@3"), ("uid-a@3", "uid-a@3")]
-
-    play(story)
-
-
-def test_a_list_from_just_before_does_not_undo_what_is_expected() -> None:
-    async def story(rig: Rig) -> None:
-        rig.cache.expect(thing("own", 6))
-        rig.server.list(5)
-        await rig.follow()
-        assert rig.views == ["uid-own@6"]
-
-    play(story)
-
-
 @pytest.mark.parametrize(("code", "missing_ok", "synced"), [(404, True, True), (404, False, False)])
 def test_a_kind_that_the_server_does_not_have(code: int, missing_ok: bool, synced: bool) -> None:
     async def story(rig: Rig) -> None:

@@ -138,8 +138,7 @@ def _mounted(pod: Object, part: Object) -> Iterator[Volume]:
     if mapping(part, "ephemeral"):
         made = f"{text(pod, 'metadata', 'name')}-{text(part, 'name')}"
         yield Volume(claim_name(namespace, made))
-    for kind in DISKS.keys() & part.keys():
-        keys, exclusive = DISKS[kind]
+    for kind, (keys, exclusive) in DISKS.items():
         disk = mapping(part, kind)
         if disk:
             name = "/".join(text(disk, key) for key in keys if key in disk)

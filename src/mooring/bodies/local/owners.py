@@ -8,6 +8,7 @@ members carry it in their environment.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from mooring.record.runs import process_is
 
 OWNER_VARIABLE = "MOORING_OWNER"
 _FOLDER = Path("/run/mooring")
+_LONGEST_WRITE_S = 60.0
 
 
 def name_of(pid: int, started_s: float) -> str:
@@ -37,15 +39,12 @@ def claim(token: str) -> None:
     if os.geteuid() != 0:
         return
     me = psutil.Process()
-    # Beside the folder: who reads a claim reads all of it.
-    written = _FOLDER.with_name(f".{_FOLDER.name}-{token}")
-    written.write_text(name_of(me.pid, me.create_time()), encoding="ascii")
     while True:
         # Whoever released the last claim may remove the folder in between; one that goes while
         # `mkdir` looks at it "exists".
         with suppress(FileNotFoundError, FileExistsError):
             _FOLDER.mkdir(exist_ok=True)
-            written.replace(_FOLDER / token)
+            (_FOLDER / token).write_text(name_of(me.pid, me.create_time()), encoding="ascii")
             return
 
 
@@ -61,7 +60,8 @@ def living_tokens() -> set[str]:
     found = set()
     for token in _claimed():
         with suppress(OSError):
-            if is_alive((_FOLDER / token).read_text(encoding="ascii")):
+            owner = (_FOLDER / token).read_text(encoding="ascii")
+            if is_alive(owner) if owner else _being_written(_FOLDER / token):
                 found.add(token)
     return found
 
@@ -69,6 +69,11 @@ def living_tokens() -> set[str]:
 def dead_tokens() -> set[str]:
     claimed = _claimed()
     return claimed - living_tokens()
+
+
+def _being_written(claim: Path) -> bool:
+    """Is this empty claim one of a process that has just opened it, and not of one that died?"""
+    return time.time() - claim.stat().st_mtime < _LONGEST_WRITE_S
 
 
 def _claimed() -> set[str]:
