@@ -43,10 +43,12 @@ _PHASES = ("Starting", "Running", "Succeeded")
 
 @dataclass(frozen=True)
 class Bound:
-    """Seconds until all pods were bound, from the first admission and from the submission."""
+    """Seconds until all pods were bound, from the first admission and from the submission, and how
+    often the controllers wrote the addresses behind the jobs' services meanwhile."""
 
     from_admission_s: float
     from_submission_s: float
+    slice_writes: int
 
 
 def main() -> None:
@@ -142,6 +144,7 @@ def _creation(bench: Stage, record: Record, pairs: int, figures: dict[str, objec
 
 def _sent(bench: Stage, record: Record) -> float:
     """The job is there, so that its pods have an owner, and no operator."""
+    bench.operated()
     bench.submit(_JOB, len(record.slots))
     service, pods = bench.bodies(_JOB, record)
     tail = bench.tail()
@@ -196,15 +199,28 @@ def _bound_document(
         statistics.median(count / one.from_admission_s for one in half)
         for half in zip(*found, strict=True)
     )
+    alone_writes, planned_writes = (
+        statistics.median(one.slice_writes for one in half) for half in zip(*found, strict=True)
+    )
     show(
         f"{count} pods, until the last is bound",
-        [title, "with the operator", "ratio", "from submission"],
-        [[f"{alone:.0f} pods/s", f"{planned:.0f} pods/s", str(admitted), str(submitted)]],
+        [title, "with the operator", "ratio", "from submission", "EndpointSlices written"],
+        [
+            [
+                f"{alone:.0f} pods/s",
+                f"{planned:.0f} pods/s",
+                str(admitted),
+                str(submitted),
+                f"{alone_writes:.0f} and {planned_writes:.0f} times",
+            ]
+        ],
     )
     return {
         f"{key}_s": [round(one.from_admission_s, 4) for one, _ in found],
         f"beside_{key}_from_admission_s": [round(one.from_admission_s, 4) for _, one in found],
         f"beside_{key}_from_submission_s": [round(one.from_submission_s, 4) for _, one in found],
+        f"{key}_slice_writes": [one.slice_writes for one, _ in found],
+        f"beside_{key}_slice_writes": [one.slice_writes for _, one in found],
         f"rate_over_{key}": admitted.document(),
         f"rate_over_{key}_from_submission": submitted.document(),
     }
@@ -215,6 +231,7 @@ def _names(jobs: int) -> list[str]:
 
 
 def _bound_alone(bench: Stage, record: Record, jobs: int, *, ruled: bool) -> Bound:
+    bench.operated()
     services, pods = [], []
     for name in _names(jobs):
         bench.submit(name, len(record.slots), scheduler="default" if ruled else "mooring")
@@ -224,10 +241,10 @@ def _bound_alone(bench: Stage, record: Record, jobs: int, *, ruled: bool) -> Bou
     tail = bench.tail()
     bench.send(services, pods)
     tail.wait(_bindings, len(pods))
-    made = done(tail.entries(), "create", "pods", ADMIN_USER)
-    taken_s = span_s(made, _bindings(tail.entries()))
+    entries = tail.entries()
+    taken_s = span_s(done(entries, "create", "pods", ADMIN_USER), _bindings(entries))
     bench.clear()
-    return Bound(taken_s, taken_s)
+    return Bound(taken_s, taken_s, len(_slices(entries)))
 
 
 def _bound_by_plan(bench: Stage, workers: int, jobs: int) -> Bound:
@@ -240,12 +257,12 @@ def _bound_by_plan(bench: Stage, workers: int, jobs: int) -> Bound:
         bindings = _bindings(entries)
         admissions = done(entries, "update", "trainingjobs/status", OPERATOR_USER)
         submissions = done(entries, "create", "trainingjobs")
-        bound = Bound(span_s(admissions, bindings), span_s(submissions, bindings))
         bench.clear()
-    return bound
+    return Bound(span_s(admissions, bindings), span_s(submissions, bindings), len(_slices(entries)))
 
 
 _bindings = partial(done, verb="create", thing="pods/binding")
+_slices = partial(done, verb="update", thing="endpointslices")
 
 
 # -- large

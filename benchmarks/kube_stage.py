@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import kube_raw
+import psutil
 
 # In front of this folder, where a benchmark has the same name as the tests' package.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -39,6 +40,8 @@ NODES = "/api/v1/nodes"
 _DEADLINE_S = 180.0
 _LEASE_S = 15.0
 _QUIET_S = 2.0
+_LONGEST_SETTLE_S = 20.0
+_IDLE_PERCENT = 10.0
 _LOOK_EVERY_S = 0.5
 #: What its log says then.
 _FILLED = "caches are filled"
@@ -119,6 +122,19 @@ class Stage:
     @contextmanager
     def operating(self) -> Iterator[None]:
         """An operator that leads and has made a pod before; it resigns at the end."""
+        with self._led():
+            _settle()
+            yield
+
+    def operated(self) -> None:
+        """Before a measurement without an operator: what precedes one with it, and the same rest.
+        A control plane that has just been busy is slower for a while, and so is the machine."""
+        with self._led():
+            pass
+        _settle()
+
+    @contextmanager
+    def _led(self) -> Iterator[None]:
         self.lead()
         try:
             self.submit("warm", 1)
@@ -196,6 +212,14 @@ class Stage:
 
     def _job(self, name: str) -> Json:
         return self.admin.get(jobs_path(self.namespace, name))
+
+
+def _settle() -> None:
+    """Until the control plane has done what came of the last calls. Not for ever: others may use
+    this machine, too."""
+    give_up_s = time.monotonic() + _LONGEST_SETTLE_S
+    while psutil.cpu_percent(_QUIET_S) > _IDLE_PERCENT and time.monotonic() < give_up_s:
+        pass
 
 
 def _quiet(tail: Tail, resource: str) -> bool:

@@ -11,8 +11,9 @@ import base64
 import logging
 import secrets
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from mooring import frameworks
 from mooring.bodies.base import Order
@@ -53,6 +54,10 @@ class MadePod:
     read: Callable[[], Object]
 
 
+#: What is in the way, or nothing; our pod.
+_Answer: TypeAlias = tuple[str, MadePod | None]
+
+
 @dataclass(frozen=True)
 class Made:
     """What came of a round of creations."""
@@ -74,7 +79,7 @@ class Carrier:
         allowed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._client, self._image, self._allowed = client, image, allowed
-        self._parallel, self._slots = parallel, asyncio.Semaphore(parallel)
+        self._slots, self._turn = asyncio.Semaphore(parallel), asyncio.Lock()
         self._served: dict[str, int] = {}
 
     async def write_status(self, view: JobView, status: Object) -> Object:
@@ -93,26 +98,43 @@ class Carrier:
         manifests = pod_manifests(
             meaning, view.owner, record, members, self._image, has_files=view.has_files
         )
-        answers = await self._create_pods(view, manifests, len(members))
+        answers = await self._create_pods(view, manifests)
         problem = next((told for told, _ in answers if told), "")
         return Made(tuple(pod for _, pod in answers if pod), problem)
 
-    async def _create_pods(
-        self, view: JobView, manifests: Generator[Object, None, None], count: int
-    ) -> list[tuple[str, MadePod | None]]:
-        """Each is built when its turn comes: the server is busy with the first ones meanwhile."""
-        answers: list[tuple[str, MadePod | None]] = []
+    async def _create_pods(self, view: JobView, manifests: Iterable[Object]) -> list[_Answer]:
+        """Each is built when its turn comes: the server is busy with the first ones meanwhile.
 
-        async def some() -> None:
-            for one in manifests:
-                answers.append(await self._create_pod(one, view))
+        Gangs take turns, and the next one begins when the last pod of this one is under way: two
+        that are made pod by pod in turn would both be whole at the end only, and each pod of a job
+        makes the cluster's controllers write the addresses behind its service anew.
+        """
+        under_way: list[asyncio.Task[_Answer]] = []
+        refused = False
+
+        def answered(task: asyncio.Task[_Answer]) -> None:
+            nonlocal refused
+            self._slots.release()
+            refused = refused or task.cancelled() or task.exception() is not None
 
         try:
-            await asyncio.gather(*(some() for _ in range(min(self._parallel, count))))
+            async with self._turn:
+                for manifest in manifests:
+                    await self._slots.acquire()
+                    if refused:
+                        self._slots.release()
+                        break
+                    task = asyncio.create_task(self._create_pod(manifest, view))
+                    task.add_done_callback(answered)
+                    under_way.append(task)
+                    # It is sent before the next one is built.
+                    await asyncio.sleep(0)
+            # Also after a refusal: what became of the others is known then.
+            answers = await asyncio.gather(*under_way, return_exceptions=True)
         finally:
-            # After a refusal no further one is begun.
-            manifests.close()
-        return answers
+            for task in under_way:
+                task.cancel()
+        return [_or_raise(one) for one in answers]
 
     async def remove(self, removals: Sequence[Removal]) -> None:
         await asyncio.gather(*(self._remove(one) for one in removals))
@@ -216,18 +238,16 @@ class Carrier:
         except AlreadyExists:
             return
 
-    async def _create_pod(self, manifest: Object, view: JobView) -> tuple[str, MadePod | None]:
-        """(what is in the way or nothing, our pod)"""
+    async def _create_pod(self, manifest: Object, view: JobView) -> _Answer:
         name = text(manifest, "metadata", "name")
-        async with self._slots:
-            self._check()
-            try:
-                answer = await self._client.create_unread(POD, manifest)
-                mark = mark_of(texts(manifest, "metadata", "labels"))
-                return "", MadePod(name, mark, answer.read)
-            except AlreadyExists:
-                pass
-            found = await self._client.get(POD, name, view.namespace)
+        self._check()
+        try:
+            answer = await self._client.create_unread(POD, manifest)
+            mark = mark_of(texts(manifest, "metadata", "labels"))
+            return "", MadePod(name, mark, answer.read)
+        except AlreadyExists:
+            pass
+        found = await self._client.get(POD, name, view.namespace)
         labels = texts(found, "metadata", "labels")
         if labels.get(names.JOB_UID) == view.uid:
             return "", MadePod(name, mark_of(labels), lambda: found)
@@ -246,6 +266,12 @@ class Carrier:
                 )
             except Conflict:
                 log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
+
+
+def _or_raise(answer: _Answer | BaseException) -> _Answer:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _in_the_way(kind: str, name: str) -> str:
@@ -279,7 +305,7 @@ def pod_manifests(
     image: Image,
     *,
     has_files: bool,
-) -> Generator[dict[str, Json], None, None]:
+) -> Iterator[dict[str, Json]]:
     """Pods for `members` of the gang as it was placed."""
     job, state = meaning.job, record.state
     epoch = state.epoch if state else record.epoch
