@@ -23,32 +23,21 @@ import signal
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import kube_load
 from kube_audit import Writes, done, least_writes, span_s, writes_of
-from kube_stage import ADMIN_USER, OPERATOR_USER, NoKubernetes, Stage, stage
-from pairs import Ratios, interleave, ratios
+from kube_binding import binding
+from kube_stage import ADMIN_USER, JOB, OPERATOR_USER, NoKubernetes, Stage, stage
+from pairs import interleave, ratios
 from results import Machine, options, say, show, write
 
 from mooring.operator.record import Record
 
 PARTS = ("writes", "creation", "binding", "large")
-_JOB = "bench"
 #: What a job that starts at once goes through; each has to be told once.
 _PHASES = ("Starting", "Running", "Succeeded")
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Seconds until all pods were bound, from the first admission and from the submission, and how
-    often the controllers wrote the addresses behind the jobs' services meanwhile."""
-
-    from_admission_s: float
-    from_submission_s: float
-    slice_writes: int
 
 
 def main() -> None:
@@ -82,7 +71,7 @@ def _measure(chosen: argparse.Namespace, figures: dict[str, object]) -> None:
                 if "creation" in chosen.only:
                     _creation(bench, record, chosen.pairs, figures)
                 if "binding" in chosen.only:
-                    _binding(bench, record, chosen.pairs, chosen.jobs, figures)
+                    binding(bench, record, chosen.pairs, chosen.jobs, figures)
         if "large" in chosen.only:
             _large(bench, chosen.large_nodes, chosen.large_pods, chosen.events, figures)
 
@@ -95,12 +84,12 @@ def _writes(bench: Stage, workers: int, nodes: int, figures: dict[str, object]) 
     say(f"writes: a job of {workers} workers on {nodes:,} nodes, from submission to success")
     with bench.operating(), bench.puppets() as strings:
         tail = bench.tail()
-        bench.submit(_JOB, workers)
-        bench.wait_phase(_JOB, "Running")
-        record = bench.record(_JOB)
+        bench.submit(JOB, workers)
+        bench.wait_phase(JOB, "Running")
+        record = bench.record(JOB)
         for pod in bench.pods():
             strings.finish(bench.namespace, pod)
-        bench.wait_phase(_JOB, "Succeeded")
+        bench.wait_phase(JOB, "Succeeded")
         written = writes_of(tail.entries(), OPERATOR_USER)
         bench.clear()
     least = least_writes(workers, len(_PHASES))
@@ -145,8 +134,8 @@ def _creation(bench: Stage, record: Record, pairs: int, figures: dict[str, objec
 def _sent(bench: Stage, record: Record) -> float:
     """The job is there, so that its pods have an owner, and no operator."""
     bench.operated()
-    bench.submit(_JOB, len(record.slots))
-    service, pods = bench.bodies(_JOB, record)
+    bench.submit(JOB, len(record.slots))
+    service, pods = bench.bodies(JOB, record)
     tail = bench.tail()
     bench.send([service], pods)
     made = partial(done, verb="create", thing="pods", user=ADMIN_USER)
@@ -159,110 +148,12 @@ def _sent(bench: Stage, record: Record) -> float:
 def _operated(bench: Stage, workers: int) -> float:
     with bench.operating():
         tail = bench.tail()
-        bench.submit(_JOB, workers)
+        bench.submit(JOB, workers)
         made = partial(done, verb="create", thing="pods", user=OPERATOR_USER)
         tail.wait(made, workers)
         taken_s = span_s(done(tail.entries(), "create", "trainingjobs"), made(tail.entries()))
         bench.clear()
     return taken_s
-
-
-# -- binding
-
-
-def _binding(
-    bench: Stage, record: Record, pairs: int, jobs: int, figures: dict[str, object]
-) -> None:
-    count = jobs * len(record.slots)
-    figures["binding"] = document = {"pods": count}
-    for key, title, ruled in (
-        ("alone", "kube-scheduler alone", False),
-        ("ruled", "kube-scheduler alone, with rules", True),
-    ):
-        say(f"binding: {count} pods against {title}, {pairs} pairs")
-        found = interleave(
-            partial(_bound_alone, bench, record, jobs, ruled=ruled),
-            partial(_bound_by_plan, bench, len(record.slots), jobs),
-            pairs,
-        )
-        document |= _bound_document(key, title, count, found)
-
-
-def _bound_document(
-    key: str, title: str, count: int, found: Sequence[tuple[Bound, Bound]]
-) -> dict[str, object]:
-    admitted, submitted = (
-        Ratios(tuple(1 / value for value in ratios(found, which).values))
-        for which in (lambda one: one.from_admission_s, lambda one: one.from_submission_s)
-    )
-    alone, planned = (
-        statistics.median(count / one.from_admission_s for one in half)
-        for half in zip(*found, strict=True)
-    )
-    alone_writes, planned_writes = (
-        statistics.median(one.slice_writes for one in half) for half in zip(*found, strict=True)
-    )
-    show(
-        f"{count} pods, until the last is bound",
-        [title, "with the operator", "ratio", "from submission", "EndpointSlices written"],
-        [
-            [
-                f"{alone:.0f} pods/s",
-                f"{planned:.0f} pods/s",
-                str(admitted),
-                str(submitted),
-                f"{alone_writes:.0f} and {planned_writes:.0f} times",
-            ]
-        ],
-    )
-    return {
-        f"{key}_s": [round(one.from_admission_s, 4) for one, _ in found],
-        f"beside_{key}_from_admission_s": [round(one.from_admission_s, 4) for _, one in found],
-        f"beside_{key}_from_submission_s": [round(one.from_submission_s, 4) for _, one in found],
-        f"{key}_slice_writes": [one.slice_writes for one, _ in found],
-        f"beside_{key}_slice_writes": [one.slice_writes for _, one in found],
-        f"rate_over_{key}": admitted.document(),
-        f"rate_over_{key}_from_submission": submitted.document(),
-    }
-
-
-def _names(jobs: int) -> list[str]:
-    return [f"{_JOB}-{number}" for number in range(jobs)]
-
-
-def _bound_alone(bench: Stage, record: Record, jobs: int, *, ruled: bool) -> Bound:
-    bench.operated()
-    services, pods = [], []
-    for name in _names(jobs):
-        bench.submit(name, len(record.slots), scheduler="default" if ruled else "mooring")
-        service, mine = bench.bodies(name, record, anywhere=not ruled)
-        services.append(service)
-        pods += mine
-    tail = bench.tail()
-    bench.send(services, pods)
-    tail.wait(_bindings, len(pods))
-    entries = tail.entries()
-    taken_s = span_s(done(entries, "create", "pods", ADMIN_USER), _bindings(entries))
-    bench.clear()
-    return Bound(taken_s, taken_s, len(_slices(entries)))
-
-
-def _bound_by_plan(bench: Stage, workers: int, jobs: int) -> Bound:
-    with bench.operating():
-        tail = bench.tail()
-        for name in _names(jobs):
-            bench.submit(name, workers)
-        tail.wait(_bindings, workers * jobs)
-        entries = tail.entries()
-        bindings = _bindings(entries)
-        admissions = done(entries, "update", "trainingjobs/status", OPERATOR_USER)
-        submissions = done(entries, "create", "trainingjobs")
-        bench.clear()
-    return Bound(span_s(admissions, bindings), span_s(submissions, bindings), len(_slices(entries)))
-
-
-_bindings = partial(done, verb="create", thing="pods/binding")
-_slices = partial(done, verb="update", thing="endpointslices")
 
 
 # -- large

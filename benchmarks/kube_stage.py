@@ -37,6 +37,8 @@ Json = dict[str, Any]
 OPERATOR_USER = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
 ADMIN_USER = "admin"
 NODES = "/api/v1/nodes"
+JOB = "bench"
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _DEADLINE_S = 180.0
 _LEASE_S = 15.0
 _QUIET_S = 2.0
@@ -107,6 +109,16 @@ class Stage:
             return (self._job(name).get("status") or {}).get("phase") == phase
 
         until(reached, f"{name} is {phase}", _DEADLINE_S)
+
+    def cpu_s(self) -> dict[str, float]:
+        """What each program has taken so far; `client` is this one."""
+        taken_s = {"client": time.process_time()}
+        for name in (*PROGRAMS, self.operator.name):
+            if self.plane.bed.is_running(name):
+                times = psutil.Process(self.plane.bed.pid(name)).cpu_times()
+                shown = "operator" if name == self.operator.name else name
+                taken_s[shown] = times.user + times.system
+        return taken_s
 
     def pods(self) -> list[str]:
         found = self.admin.items(f"/api/v1/namespaces/{self.namespace}/pods")
