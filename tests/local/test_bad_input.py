@@ -247,3 +247,23 @@ def test_more_virtual_nodes_than_cpus_share_them_and_say_so(moor: Moor, tmp_path
     assert "insufficient cpu" in answer.stderr
     shared = write_job(tmp_path, **GOOD)
     assert moor("run", shared, "--nodes", str(count)).returncode == 0
+
+
+@pytest.mark.parametrize("package", ["aiohttp", "orjson"])
+def test_without_the_packages_for_clusters_it_says_what_to_install(
+    package: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(
+        "{current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],"
+        " clusters: [{name: x, cluster: {server: 'http://127.0.0.1:9'}}], users: [{name: x}]}"
+    )
+    code = f"import sys; sys.modules[{package!r}] = None; import mooring.cli.main as m; m.main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "ps", "--context", "x"],
+        env={**os.environ, "KUBECONFIG": str(tmp_path / "config")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    said = f"failed: no {package} here: pip install 'mooring[kubernetes]'\n"
+    assert (ran.returncode, ran.stderr) == (1, said)

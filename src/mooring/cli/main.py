@@ -34,6 +34,8 @@ _COMMANDS = {
     "schema": ("mooring.cli.jobs:schema", "Print the JSON schema of job files."),
     "completion": ("mooring.cli.jobs:completion", "Print the shell's completion script."),
 }
+#: Packages of the extra that everything with a cluster needs.
+_OF_KUBERNETES = ("aiohttp", "cryptography", "orjson", "prometheus_client")
 
 
 class _LazyGroup(click.Group):
@@ -106,6 +108,9 @@ def _explain(error: Exception) -> int:
         return 2
     if isinstance(error, MooringError):
         click.echo(f"failed: {error}", err=True)
+        return 1
+    if isinstance(error, ModuleNotFoundError) and error.name in _OF_KUBERNETES:
+        click.echo(f"failed: no {error.name} here: pip install 'mooring[kubernetes]'", err=True)
         return 1
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""

@@ -5,10 +5,10 @@ How calls travel and which of them are made again is the connection's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
+from mooring.kubeapi import codec
 from mooring.kubeapi.connection import JSON, Answer, Connection, Request
 from mooring.kubeapi.document import Json, Object, items, mapping, text
 from mooring.kubeapi.errors import NotFound, Unreachable, api_error
@@ -169,7 +169,7 @@ class Client(Connection):
             params["labelSelector"] = labels
         async for line in self.lines(kind.path(namespace), kind.plural, params, timeout_s + 30):
             try:
-                change = json.loads(line)
+                change = codec.read(line)
             except ValueError as error:
                 raise Unreachable(f"watch of {kind.plural}: a broken line") from error
             found = Change(text(change, "type"), mapping(change, "object"))

@@ -7,7 +7,6 @@ Whether to repeat one whose fate is unknown is up to the caller, who can look fi
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from mooring.kubeapi import codec
 from mooring.kubeapi.credentials import Credentials, tls_context
 from mooring.kubeapi.document import Json, Object
 from mooring.kubeapi.errors import ApiError, Overloaded, Unreachable, api_error
@@ -167,7 +167,7 @@ class Connection:
         headers = await self._headers(refused)
         data = None
         if request.body is not None:
-            data = json.dumps(request.body, separators=(",", ":")).encode()
+            data = codec.write(request.body)
             headers["Content-Type"] = request.content_type
         started_s = time.monotonic()
         status = 0
@@ -215,7 +215,7 @@ def environment_proxy(server: str) -> str | None:
 
 def _decode(raw: bytes) -> Json:
     try:
-        value: Json = json.loads(raw) if raw else {}
+        value: Json = codec.read(raw) if raw else {}
     except ValueError:
         return {"message": raw[:200].decode(errors="replace").strip()}
     return value
