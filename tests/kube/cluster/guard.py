@@ -49,8 +49,17 @@ def cgroups_of(token: str) -> list[Path]:
     return sorted(set(found), key=lambda path: len(path.parts), reverse=True)
 
 
-def link_exists(token: str) -> bool:
-    return Path("/sys/class/net", name_of(token)).exists()
+def cable_of(token: str, number: int | str) -> str:
+    """This machine's end of the link to one node."""
+    return f"mb{token[:6]}n{number}"
+
+
+def links_of(token: str) -> list[str]:
+    """The bed's bridge, and cables to nodes: the kernel keeps one for as long as it keeps the
+    network of a node that has ended, which may be long."""
+    bridge, cable = name_of(token), cable_of(token, "")
+    listed = (each.name for each in Path("/sys/class/net").iterdir())
+    return [name for name in listed if name == bridge or name.startswith(cable)]
 
 
 def leftovers(token: str, folders: list[Path]) -> list[str]:
@@ -58,8 +67,7 @@ def leftovers(token: str, folders: list[Path]) -> list[str]:
     left = [f"process {each}" for each in processes_of(token)]
     left += [str(each) for each in cgroups_of(token)]
     left += [str(each) for each in folders if each.exists()]
-    if link_exists(token):
-        left.append(f"link {name_of(token)}")
+    left += [f"link {name}" for name in links_of(token)]
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return left + [f"mount {line}" for line in mounts if name_of(token) in line]
 
@@ -82,8 +90,9 @@ def _remove_once(token: str, folders: list[Path]) -> list[str]:
     if processes:
         return [f"process {process}" for process in processes]
     left = []
-    if link_exists(token):
-        subprocess.run(["ip", "link", "delete", name_of(token)], check=False)
+    for name in links_of(token):
+        subprocess.run(["ip", "link", "delete", name], check=False, stderr=subprocess.DEVNULL)
+    left += [f"link {name}" for name in links_of(token)]
     for group in cgroups_of(token):
         try:
             group.rmdir()

@@ -190,7 +190,7 @@ class RealNodes:
             return Path(f"/proc/{pid}/ns/net").readlink() != here
 
         until(apart, f"the namespaces of {name}")
-        cable = f"mb{self.plane.bed.token[:6]}n{number}"
+        cable = guard.cable_of(self.plane.bed.token, number)
         _ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         _ip("link", "set", cable, "master", self.bridge, "up")
 
