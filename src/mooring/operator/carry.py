@@ -130,11 +130,11 @@ class Carrier:
                     # It is sent before the next one is built.
                     await asyncio.sleep(0)
             # Also after a refusal: what became of the others is known then.
-            answers = await asyncio.gather(*under_way, return_exceptions=True)
+            await asyncio.gather(*under_way, return_exceptions=True)
+            return [task.result() for task in under_way]
         finally:
             for task in under_way:
                 task.cancel()
-        return [_or_raise(one) for one in answers]
 
     async def remove(self, removals: Sequence[Removal]) -> None:
         await asyncio.gather(*(self._remove(one) for one in removals))
@@ -266,12 +266,6 @@ class Carrier:
                 )
             except Conflict:
                 log.info("pod %s/%s is another one by now", pod.namespace, pod.name)
-
-
-def _or_raise(answer: _Answer | BaseException) -> _Answer:
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
 
 
 def _in_the_way(kind: str, name: str) -> str:
