@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from mooring.kubeapi.client import Client
+from mooring.kubeapi.codec import JSON
 from mooring.kubeapi.document import Key, Object, key_of, text
 from mooring.kubeapi.errors import Expired, Forbidden, KubeError, NotFound
 from mooring.kubeapi.resources import Kind
@@ -54,7 +55,8 @@ class Cache(Generic[View]):
     """`changed(before, after)` is called for every object that appears, changes or goes.
 
     `missing_ok`: the kind may not exist on this server (an optional CRD), or not be for us to see;
-    the cache is then empty, and `known` tells that from a kind without objects.
+    the cache is then empty, and `known` tells that from a kind without objects. `accept`: how
+    objects are to be written.
     """
 
     def __init__(
@@ -68,10 +70,12 @@ class Cache(Generic[View]):
         labels: str = "",
         resync_s: float = 600.0,
         missing_ok: bool = False,
+        accept: str = JSON,
         trouble: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._client, self._kind, self._parse = client, kind, parse
         self._changed, self._namespace, self._labels = changed, namespace, labels
+        self._accept = accept
         self._resync_s, self._missing_ok, self._trouble = resync_s, missing_ok, trouble
         self._entries: dict[Key, Entry[View]] = {}
         self._gone: dict[str, int] = {}
@@ -149,7 +153,9 @@ class Cache(Generic[View]):
     async def _list(self) -> str:
         seen: set[Key] = set()
         version = ""
-        async for page in self._client.pages(self._kind, self._namespace, self._labels):
+        async for page in self._client.pages(
+            self._kind, self._namespace, self._labels, self._accept
+        ):
             version = page.version
             for obj in page.objects:
                 seen.add(key_of(obj))
@@ -172,7 +178,7 @@ class Cache(Generic[View]):
             began_s = time.monotonic()
             try:
                 async for change in self._client.watch(
-                    self._kind, self._namespace, version, self._labels, watch_s
+                    self._kind, self._namespace, version, self._labels, watch_s, self._accept
                 ):
                     wait_s = _FIRST_WAIT_S
                     version = text(change.object, "metadata", "resourceVersion") or version

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-from mooring.kubeapi import codec
-from mooring.kubeapi.connection import JSON, Answer, Connection, Request
+from mooring.kubeapi.codec import JSON
+from mooring.kubeapi.connection import Answer, Connection, Request
 from mooring.kubeapi.document import Json, Object, items, mapping, text
-from mooring.kubeapi.errors import NotFound, Unreachable, api_error
+from mooring.kubeapi.errors import NotFound, api_error
 from mooring.kubeapi.resources import POD, Kind
 
 FIELD_MANAGER = "mooring"
@@ -42,15 +42,18 @@ class Client(Connection):
         return await self.call("GET", kind.path(namespace, name), kind.plural)
 
     async def pages(
-        self, kind: Kind, namespace: str | None = None, labels: str = ""
+        self, kind: Kind, namespace: str | None = None, labels: str = "", accept: str = JSON
     ) -> AsyncIterator[Page]:
         """All objects, some at a time; raises Expired if the server forgets where we were."""
+        path = kind.path(namespace)
         params = {"limit": str(_PAGE)}
         if labels:
             params["labelSelector"] = labels
         while True:
-            answer = await self.call("GET", kind.path(namespace), kind.plural, params=params)
-            yield Page(tuple(items(answer, "items")), text(answer, "metadata", "resourceVersion"))
+            request = Request("GET", path, kind.plural, params, accept=accept)
+            answer = (await self.answer(request)).read()
+            version = text(answer, "metadata", "resourceVersion")
+            yield Page(tuple(items(answer, "items")), version)
             more = text(answer, "metadata", "continue")
             if not more:
                 return
@@ -67,11 +70,12 @@ class Client(Connection):
     async def create(self, kind: Kind, manifest: Object) -> Object:
         return (await self.create_unread(kind, manifest)).read()
 
-    async def create_unread(self, kind: Kind, manifest: Object) -> Answer:
+    async def create_unread(self, kind: Kind, manifest: Object, accept: str = JSON) -> Answer:
         """For many objects that somebody watches: most of these answers need never be read."""
         path = kind.path(text(manifest, "metadata", "namespace"))
         params = {"fieldManager": FIELD_MANAGER}
-        return await self.answer(Request("POST", path, kind.plural, params, manifest))
+        request = Request("POST", path, kind.plural, params, manifest, accept=accept)
+        return await self.answer(request)
 
     async def apply(self, kind: Kind, manifest: Object, *, dry_run: bool = False) -> Object:
         """Server-side apply: made if it is not there, brought to what we say if it is."""
@@ -147,8 +151,8 @@ class Client(Connection):
 
         Empty lines are left out unless the params ask for timestamps.
         """
-        async for line in self.lines(POD.path(namespace, pod, "log"), "pods/log", params, None):
-            yield line
+        async for part in self.parts(POD.path(namespace, pod, "log"), "pods/log", params, None):
+            yield part.raw
 
     async def watch(
         self,
@@ -157,6 +161,7 @@ class Client(Connection):
         version: str,
         labels: str = "",
         timeout_s: int = 300,
+        accept: str = JSON,
     ) -> AsyncIterator[Change]:
         """Changes after `version`, until the server ends the watch."""
         params = {
@@ -167,11 +172,10 @@ class Client(Connection):
         }
         if labels:
             params["labelSelector"] = labels
-        async for line in self.lines(kind.path(namespace), kind.plural, params, timeout_s + 30):
-            try:
-                change = codec.read(line)
-            except ValueError as error:
-                raise Unreachable(f"watch of {kind.plural}: a broken line") from error
+        async for part in self.parts(
+            kind.path(namespace), kind.plural, params, timeout_s + 30, accept
+        ):
+            change = part.read()
             found = Change(text(change, "type"), mapping(change, "object"))
             if found.kind == "ERROR":
                 raise api_error(500, found.object, f"watch of {kind.plural}")

@@ -1,4 +1,4 @@
-"""JSON as it travels: what the operator spends most of its time on while a cluster is busy.
+"""What travels between us and an API server, as bytes: JSON, and protobuf where it was asked for.
 
 orjson reads a pod in less than half the time that Python's own takes, and writes one in a tenth.
 """
@@ -11,9 +11,24 @@ import orjson
 
 from mooring.kubeapi.document import Json
 
+JSON = "application/json"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+#: For pods of which little is read: protobuf, if the server has it.
+LEAN_PODS = f"{PROTOBUF}, {JSON};q=0.9"
 
-def read(raw: bytes) -> Json:
-    """Raises ValueError for what is no JSON."""
+
+def is_framed(media: str) -> bool:
+    """Do messages of this type follow each other with their lengths, and not by the line?"""
+    return media.startswith(PROTOBUF)
+
+
+def read(raw: bytes, media: str = JSON) -> Json:
+    """Raises ValueError for what is not of that type."""
+    if media.startswith(PROTOBUF):
+        # Takes a tenth of a second, and most commands never need it.
+        from mooring.kubeapi import protobuf
+
+        return protobuf.read_event(raw) if "stream=watch" in media else protobuf.read(raw)
     value: Json = orjson.loads(raw)
     return value
 

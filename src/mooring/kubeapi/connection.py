@@ -18,19 +18,18 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from mooring.kubeapi import codec
+from mooring.kubeapi.codec import JSON
 from mooring.kubeapi.credentials import Credentials, tls_context
 from mooring.kubeapi.document import Json, Object
 from mooring.kubeapi.errors import ApiError, Overloaded, Unreachable, api_error
 from mooring.kubeapi.kubeconfig import Access
+from mooring.kubeapi.streams import Cutter, Frames, Lines
 from mooring.version import VERSION
 
-JSON = "application/json"
 _CONNECTIONS = 64
 _CALL_TIMEOUT_S = 60.0
 _TRIES = 4
 _LONGEST_RETRY_S = 10.0
-#: A pod of the largest size the server stores, and a line of a watch that holds it twice.
-_LONGEST_LINE = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ class Request:
     params: Mapping[str, str] | None = None
     body: Json = None
     content_type: str = JSON
+    accept: str = JSON
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -60,15 +60,20 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answered, not read yet."""
+    """What the server answered, or a part of it; not read yet."""
 
     raw: bytes
     to: str
+    media: str = JSON
 
     def read(self) -> Object:
-        found = _decode(self.raw)
+        """Raises Unreachable for what is no object: it is not the API server who said that."""
+        try:
+            found = codec.read(self.raw, self.media) if self.raw else {}
+        except ValueError as error:
+            raise Unreachable(f"{self.to}: the answer ({self.media}) is no object") from error
         if not isinstance(found, dict):
-            raise Unreachable(f"{self.to}: the answer is not a JSON object")
+            raise Unreachable(f"{self.to}: the answer ({self.media}) is no object")
         return found
 
 
@@ -92,7 +97,7 @@ class Connection:
         connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context(self.access))
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": f"mooring/{VERSION}", "Accept": JSON},
+            headers={"User-Agent": f"mooring/{VERSION}"},
             timeout=aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, sock_connect=10.0),
             read_bufsize=2**18,
         )
@@ -108,14 +113,19 @@ class Connection:
             await self._session.close()
             self._session = None
 
-    async def lines(
-        self, path: str, resource: str, params: Mapping[str, str], timeout_s: float | None
-    ) -> AsyncIterator[bytes]:
-        """The lines of an answer that comes bit by bit: a watch, or a log."""
+    async def parts(
+        self,
+        path: str,
+        resource: str,
+        params: Mapping[str, str],
+        timeout_s: float | None,
+        accept: str = JSON,
+    ) -> AsyncIterator[Answer]:
+        """The messages of an answer that comes bit by bit: a watch, or the lines of a log."""
         session = self._open()
         # A server that says nothing for as long as it may be silent is gone.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=timeout_s)
-        headers = await self._headers(refused=False)
+        headers = await self._headers(accept, refused=False)
         started_s = time.monotonic()
         status = 0
         try:
@@ -129,19 +139,18 @@ class Connection:
             ) as response:
                 status = response.status
                 self._on_call(Call("WATCH", resource, status, time.monotonic() - started_s))
+                media = response.headers.get("Content-Type", JSON)
                 if status >= 400:
-                    answer = _decode(await response.read())
-                    raise api_error(status, answer, f"GET {path}", _retry_after_s(response))
-                rest = b""
+                    told = _told(await response.read(), media)
+                    raise api_error(status, told, f"GET {path}", _retry_after_s(response))
+                cutter: Cutter = Frames() if codec.is_framed(media) else Lines()
                 async for chunk in response.content.iter_any():
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    if len(rest) > _LONGEST_LINE:
-                        raise Unreachable(f"GET {path}: a line of over {_LONGEST_LINE} bytes")
-                    for line in whole:
-                        if line:
-                            yield line
-                if rest:
-                    yield rest
+                    for part in cutter.whole(chunk):
+                        yield Answer(part, f"GET {path}", media)
+                if last := cutter.last():
+                    yield Answer(last, f"GET {path}", media)
+        except ValueError as error:
+            raise Unreachable(f"GET {path}: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not status:
                 self._on_call(Call("WATCH", resource, 0, time.monotonic() - started_s))
@@ -164,7 +173,7 @@ class Connection:
 
     async def _once(self, request: Request, refused: bool) -> Answer:
         session = self._open()
-        headers = await self._headers(refused)
+        headers = await self._headers(request.accept, refused=refused)
         data = None
         if request.body is not None:
             data = codec.write(request.body)
@@ -182,6 +191,7 @@ class Connection:
                 server_hostname=self.access.tls_server_name or None,
             ) as response:
                 raw = await response.read()
+                media = response.headers.get("Content-Type", JSON)
                 status, retry_after_s = response.status, _retry_after_s(response)
                 again = status == 503 and "Retry-After" in response.headers
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -190,13 +200,16 @@ class Connection:
             duration_s = time.monotonic() - started_s
             self._on_call(Call(request.method, request.resource, status, duration_s))
         if status >= 400:
-            told = _decode(raw)
+            told = _told(raw, media)
             raise api_error(429 if again else status, told, str(request), retry_after_s)
-        return Answer(raw, str(request))
+        return Answer(raw, str(request), media)
 
-    async def _headers(self, refused: bool) -> dict[str, str]:
+    async def _headers(self, accept: str, *, refused: bool) -> dict[str, str]:
+        headers = {"Accept": accept}
         value = await self._credentials.header(refused=refused)
-        return {"Authorization": value} if value else {}
+        if value:
+            headers["Authorization"] = value
+        return headers
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -213,12 +226,12 @@ def environment_proxy(server: str) -> str | None:
     return getproxies().get(parts.scheme)
 
 
-def _decode(raw: bytes) -> Json:
+def _told(raw: bytes, media: str) -> Json:
+    """Of a refusal: a Status, or the text of whoever stands before the server."""
     try:
-        value: Json = codec.read(raw) if raw else {}
+        return codec.read(raw, media) if raw else {}
     except ValueError:
         return {"message": raw[:200].decode(errors="replace").strip()}
-    return value
 
 
 def _retry_after_s(response: aiohttp.ClientResponse) -> float:

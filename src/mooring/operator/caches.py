@@ -17,6 +17,7 @@ from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
 from mooring.kubeapi.cache import Cache, Following, View
 from mooring.kubeapi.client import Client
+from mooring.kubeapi.codec import JSON, LEAN_PODS
 from mooring.kubeapi.document import Key, Object
 from mooring.kubeapi.joined import Joined
 from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
@@ -62,6 +63,7 @@ class Caches:
             changed: Callable[[View | None, View | None], None],
             namespace: str | None = None,
             missing_ok: bool = False,
+            accept: str = JSON,
         ) -> Cache[View]:
             return Cache(
                 client,
@@ -71,11 +73,12 @@ class Caches:
                 namespace=namespace,
                 resync_s=resync_s,
                 missing_ok=missing_ok,
+                accept=accept,
                 trouble=self._trouble,
             )
 
         self.jobs = Joined(partial(cache, TRAINING_JOB, parse_view, self._job_changed), namespaces)
-        self.pods = cache(POD, parse_pod, self._pod_changed)
+        self.pods = cache(POD, parse_pod, self._pod_changed, accept=LEAN_PODS)
         self.nodes = cache(NODE, parse_node, self._node_changed)
         self.pools = cache(POOL, parse_pool, lambda before, after: room(), missing_ok=True)
         self.topologies = cache(

@@ -23,6 +23,7 @@ from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_ma
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
+from mooring.kubeapi.codec import LEAN_PODS
 from mooring.kubeapi.document import Json, Object, items, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.resources import (
@@ -242,7 +243,7 @@ class Carrier:
         name = text(manifest, "metadata", "name")
         self._check()
         try:
-            answer = await self._client.create_unread(POD, manifest)
+            answer = await self._client.create_unread(POD, manifest, LEAN_PODS)
             mark = mark_of(texts(manifest, "metadata", "labels"))
             return "", MadePod(name, mark, answer.read)
         except AlreadyExists:

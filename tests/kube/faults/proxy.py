@@ -20,8 +20,9 @@ import yaml
 from aiohttp import web
 
 from kube.cluster.bed import free_ports
-from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
+from mooring.kubeapi.codec import is_framed
+from mooring.kubeapi.streams import Frames, Lines
 
 SESSION = web.AppKey("session", aiohttp.ClientSession)
 _HOP = ("host", "content-length", "transfer-encoding", "connection", "content-encoding")
@@ -61,8 +62,8 @@ class Fault:
     """Done when the answer is on its way (or, with `cut`, lost)."""
     reset: bool = False
     """The connection is cut, and the server never hears of the call."""
-    drop_events: Callable[[Json], bool] | None = None
-    """Of a watch: the events that the operator does not get to see."""
+    drop_event: Callable[[], bool] | None = None
+    """Of a watch: asked for each event whether the operator does not get to see it."""
     end_watch_after: int | None = None
     """Of a watch: cut after so many events."""
     gone_watch: bool = False
@@ -160,30 +161,30 @@ class Proxy:
 async def _stream(
     request: web.Request, upstream: aiohttp.ClientResponse, fault: Fault
 ) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    media = "application/json" if fault.gone_watch else upstream.headers["Content-Type"]
+    response = web.StreamResponse(headers={"Content-Type": media})
     await response.prepare(request)
     if fault.gone_watch:
         status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
         await response.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
         return response
     passed = 0
-    async for line in _lines(upstream):
-        if fault.drop_events is not None and fault.drop_events(json.loads(line)):
+    async for event in _events(upstream, framed=is_framed(media)):
+        if fault.drop_event is not None and fault.drop_event():
             continue
-        await response.write(line + b"\n")
+        await response.write(event)
         passed += 1
         if fault.end_watch_after is not None and passed >= fault.end_watch_after:
             return _cut(request)
     return response
 
 
-async def _lines(upstream: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    rest = b""
+async def _events(upstream: aiohttp.ClientResponse, *, framed: bool) -> AsyncIterator[bytes]:
+    """Each as it came: with its length before it, or the end of its line behind it."""
+    cutter = Frames() if framed else Lines()
     async for chunk in upstream.content.iter_any():
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            if line:
-                yield line
+        for event in cutter.whole(chunk):
+            yield len(event).to_bytes(4, "big") + event if framed else event + b"\n"
 
 
 def _cut(request: web.Request) -> web.Response:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import pytest
 
-from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
 from kube.cluster.puppets import Puppets
 from kube.faults import scenarios
@@ -69,14 +68,14 @@ def test_lost_watch_events_heal_by_listing_again(
     chance = random.Random(7)
     dropped = 0
 
-    def drop(event: Json) -> bool:
+    def drop() -> bool:
         nonlocal dropped
         lost = chance.random() < 0.5
         dropped += lost
         return lost
 
     with lane(control_plane, nursery, strings, ("--resync=1",)) as here:
-        here.proxy.rule = lambda call: Fault(drop_events=drop) if call.watch else PASS
+        here.proxy.rule = lambda call: Fault(drop_event=drop) if call.watch else PASS
         here.start()
         scenarios.member_failure(here)
         assert dropped > 5

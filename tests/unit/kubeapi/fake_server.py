@@ -1,4 +1,5 @@
-"""A small HTTP server that answers lists and watches as a test says, over real sockets."""
+"""A small HTTP server that answers lists and watches as a test says, over real sockets: in protobuf
+if it is asked for that."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from typing import Any
 from aiohttp import web
 
 from mooring.kubeapi.client import Client
+from mooring.kubeapi.codec import PROTOBUF
 from unit.kubeapi.answering import answering
+from unit.kubeapi.wire import envelope, event, message
 
 
 def thing(name: str, version: int, uid: str = "", **more: Any) -> dict[str, Any]:
@@ -21,6 +24,31 @@ def thing(name: str, version: int, uid: str = "", **more: Any) -> dict[str, Any]
 
 def status(code: int, reason: str = "") -> dict[str, Any]:
     return {"kind": "Status", "code": code, "reason": reason, "message": f"said {code}"}
+
+
+def pod_bytes(pod: dict[str, Any]) -> bytes:
+    numbers = {"name": 1, "namespace": 3, "uid": 5, "resourceVersion": 6}
+    about = pod["metadata"].items()
+    return message((1, message(*((numbers[key], value) for key, value in about))))
+
+
+def status_bytes(told: dict[str, Any]) -> bytes:
+    return message((3, told["message"]), (4, told["reason"]), (6, told["code"]))
+
+
+def event_bytes(change: str, obj: dict[str, Any]) -> bytes:
+    if change == "ERROR":
+        return event(change, "Status", status_bytes(obj))
+    return event(change, "Pod", pod_bytes(obj))
+
+
+def answer_bytes(answer: dict[str, Any]) -> bytes:
+    if "code" in answer:
+        return envelope("Status", status_bytes(answer))
+    about = answer["metadata"]
+    head = message((2, about["resourceVersion"]), (3, about["continue"]))
+    pods = ((2, pod_bytes(one)) for one in answer["items"])
+    return envelope("PodList", message((1, head), *pods))
 
 
 class FakeServer:
@@ -50,9 +78,14 @@ class FakeServer:
         if request.query.get("watch") != "true":
             code, answer = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
             self.listed += 1
+            if _wants_protobuf(request):
+                raw = answer_bytes(answer)
+                return web.Response(body=raw, status=code, content_type=PROTOBUF)
             return web.json_response(answer, status=code)
         self.watched_from.append(request.query["resourceVersion"])
-        response = web.StreamResponse()
+        framed = _wants_protobuf(request)
+        media = f"{PROTOBUF};stream=watch" if framed else "application/json"
+        response = web.StreamResponse(headers={"Content-Type": media})
         await response.prepare(request)
         if not self.watches:
             self.asked.set()
@@ -61,6 +94,8 @@ class FakeServer:
         for line in self.watches.pop(0):
             if isinstance(line, str):
                 await response.write(line.encode() + b"\n")
+            elif framed:
+                await response.write(event_bytes(*line))
             else:
                 change = {"type": line[0], "object": line[1]}
                 await response.write(json.dumps(change).encode() + b"\n")
@@ -68,6 +103,10 @@ class FakeServer:
 
     def end(self) -> None:
         self._end.set()
+
+
+def _wants_protobuf(request: web.Request) -> bool:
+    return request.headers["Accept"].startswith(PROTOBUF)
 
 
 @asynccontextmanager

@@ -10,9 +10,12 @@ import pytest
 
 from mooring.kubeapi import cache as cache_module
 from mooring.kubeapi.cache import Cache
+from mooring.kubeapi.codec import JSON, LEAN_PODS
 from mooring.kubeapi.document import Object, text
+from mooring.kubeapi.errors import Unreachable
 from mooring.kubeapi.resources import POD
 from unit.kubeapi.fake_server import FakeServer, serving, status, thing
+from unit.kubeapi.pages import pages
 
 
 def parse(obj: Object) -> str:
@@ -65,7 +68,11 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_LONGEST_WAIT_S", 0.01)
 
 
-def test_list_then_changes() -> None:
+both_forms = pytest.mark.parametrize("accept", [JSON, LEAN_PODS], ids=["JSON", "protobuf"])
+
+
+@both_forms
+def test_list_then_changes(accept: str) -> None:
     async def story(rig: Rig) -> None:
         rig.server.list(5, thing("a", 3), thing("b", 4))
         rig.server.watch(
@@ -83,20 +90,22 @@ def test_list_then_changes() -> None:
         # The next watch goes on where the last one ended.
         assert rig.server.watched_from == ["5", "8"]
 
-    play(story)
+    play(story, accept=accept)
 
 
-def test_pages_are_one_list() -> None:
+@both_forms
+def test_pages_are_one_list(accept: str) -> None:
     async def story(rig: Rig) -> None:
         rig.server.list(5, thing("a", 3), more="next")
         rig.server.list(5, thing("b", 4))
         await rig.follow()
         assert rig.views == ["uid-a@3", "uid-b@4"]
 
-    play(story)
+    play(story, accept=accept)
 
 
-def test_bookmarks_move_the_watch_on_and_change_nothing() -> None:
+@both_forms
+def test_bookmarks_move_the_watch_on_and_change_nothing(accept: str) -> None:
     async def story(rig: Rig) -> None:
         rig.server.list(5, thing("a", 3))
         rig.server.watch(("BOOKMARK", {"metadata": {"resourceVersion": "90"}}))
@@ -104,11 +113,12 @@ def test_bookmarks_move_the_watch_on_and_change_nothing() -> None:
         assert rig.views == ["uid-a@3"]
         assert rig.server.watched_from == ["5", "90"]
 
-    play(story)
+    play(story, accept=accept)
 
 
+@both_forms
 @pytest.mark.parametrize("how", ["line", "list"])
-def test_a_server_that_has_forgotten_is_listed_again(how: str) -> None:
+def test_a_server_that_has_forgotten_is_listed_again(how: str, accept: str) -> None:
     async def story(rig: Rig) -> None:
         if how == "list":
             rig.server.list(4, thing("a", 3), more="next")
@@ -121,7 +131,18 @@ def test_a_server_that_has_forgotten_is_listed_again(how: str) -> None:
         assert rig.views == ["uid-a@8"]
         assert rig.server.watched_from[-1] == "9"
 
-    play(story)
+    play(story, accept=accept)
+
+
+@pytest.mark.parametrize("said", ["<html>Please log in</html>", "[]", "null", '"OK"'])
+def test_a_page_of_a_proxy_is_no_object(said: str) -> None:
+    async def run() -> None:
+        async with pages() as (laid_out, client):
+            laid_out.text["/api/v1/pods"] = said
+            with pytest.raises(Unreachable, match=r"text/plain.* is no object"):
+                await client.list(POD)
+
+    asyncio.run(run())
 
 
 class Pauses:

@@ -101,37 +101,37 @@ class PodView:
 
 
 def parse_pod(obj: Object) -> PodView:
-    labels = texts(obj, "metadata", "labels")
-    delete_by = text(obj, "metadata", "deletionTimestamp")
+    about, spec, status = mapping(obj, "metadata"), mapping(obj, "spec"), mapping(obj, "status")
+    labels = texts(about, "labels")
+    delete_by = text(about, "deletionTimestamp")
     mark = mark_of(labels)
-    phase = text(obj, "status", "phase")
-    reason, message = text(obj, "status", "reason"), text(obj, "status", "message")
+    reason, message = text(status, "reason"), text(status, "message")
     container = None
     cpus: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     if mark is not None:
-        container = _container(obj)
-        notes = texts(obj, "metadata", "annotations")
+        container = _container(status)
+        notes = texts(about, "annotations")
         cpus, gpus = parse_ids(notes.get(names.CPUS, "")), parse_ids(notes.get(names.GPUS, ""))
         if not reason:
-            reason, message = _why_unscheduled(obj)
+            reason, message = _why_unscheduled(status)
     return PodView(
-        namespace=intern(text(obj, "metadata", "namespace")),
-        name=text(obj, "metadata", "name"),
-        uid=text(obj, "metadata", "uid"),
-        node=intern(text(obj, "spec", "nodeName")),
-        phase=intern(phase),
+        namespace=intern(text(about, "namespace")),
+        name=text(about, "name"),
+        uid=text(about, "uid"),
+        node=intern(text(spec, "nodeName")),
+        phase=intern(text(status, "phase")),
         deleting=bool(delete_by),
-        resources=pod_resources(mapping(obj, "spec")),
-        host_ports=_host_ports(obj),
+        resources=pod_resources(spec),
+        host_ports=_host_ports(spec),
         mark=mark,
         container=container,
         reason=reason,
         message=message,
         cpus=cpus,
         gpus=gpus,
-        created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
-        whole_cpus=_whole_cpus(obj),
+        created_at_s=parse_time(text(about, "creationTimestamp")),
+        whole_cpus=_whole_cpus(spec, status),
         labels=_labels_kept_once(labels_of(labels)),
         volumes=mounted_by(obj),
         delete_by_s=parse_time(delete_by) if delete_by else 0.0,
@@ -184,11 +184,11 @@ def parse_ids(listed: str) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _whole_cpus(obj: Object) -> int:
+def _whole_cpus(spec: Object, status: Object) -> int:
     """Of containers that ask for whole CPUs, in a pod that the server calls Guaranteed."""
-    if text(obj, "status", "qosClass") != "Guaranteed":
+    if text(status, "qosClass") != "Guaranteed":
         return 0
-    listed = (dict(_requests(one)) for one in items(obj, "spec", "containers"))
+    listed = (dict(_requests(one)) for one in items(spec, "containers"))
     millis = (amounts(one).cpu_millis for one in listed)
     return sum(asked // 1000 for asked in millis if asked % 1000 == 0)
 
@@ -201,10 +201,10 @@ def _pairs(listed: Object) -> _Pairs:
     return tuple((name, str(amount)) for name, amount in listed.items() if amount is not None)
 
 
-def _host_ports(obj: Object) -> tuple[int, ...]:
+def _host_ports(spec: Object) -> tuple[int, ...]:
     return tuple(
         port
-        for container in items(obj, "spec", "containers")
+        for container in items(spec, "containers")
         for one in items(container, "ports")
         if (port := number(one, "hostPort"))
     )
@@ -221,21 +221,21 @@ def mark_of(labels: Mapping[str, str]) -> Mark | None:
     return Mark(labels.get(names.JOB, ""), labels[names.JOB_UID], member, epoch, attempt)
 
 
-def _container(obj: Object) -> ContainerView | None:
-    listed: Sequence[Object] = items(obj, "status", "containerStatuses")
-    status = next((one for one in listed if text(one, "name") == names.CONTAINER), None)
-    if status is None:
+def _container(status: Object) -> ContainerView | None:
+    listed: Sequence[Object] = items(status, "containerStatuses")
+    mine = next((one for one in listed if text(one, "name") == names.CONTAINER), None)
+    if mine is None:
         return None
-    ended = find(status, "state", "terminated") or find(status, "lastState", "terminated")
-    waiting = mapping(status, "state", "waiting")
-    running = bool(mapping(status, "state", "running"))
+    ended = find(mine, "state", "terminated") or find(mine, "lastState", "terminated")
+    waiting = mapping(mine, "state", "waiting")
+    running = bool(mapping(mine, "state", "running"))
     return ContainerView(
         running=running,
         exit_code=_exit_code(ended),
         exit_reason=text(ended, "reason") if isinstance(ended, Mapping) else "",
         waiting=text(waiting, "reason"),
         waiting_message=text(waiting, "message"),
-        restarts=number(status, "restartCount"),
+        restarts=number(mine, "restartCount"),
         started=running or ended is not None,
     )
 
@@ -244,8 +244,8 @@ def _exit_code(ended: Json) -> int | None:
     return number(ended, "exitCode") if isinstance(ended, Mapping) else None
 
 
-def _why_unscheduled(obj: Object) -> tuple[str, str]:
-    for condition in items(obj, "status", "conditions"):
+def _why_unscheduled(status: Object) -> tuple[str, str]:
+    for condition in items(status, "conditions"):
         if text(condition, "type") == "PodScheduled" and text(condition, "status") == "False":
             return text(condition, "reason"), text(condition, "message")
     return "", ""

@@ -131,18 +131,17 @@ def mounted_by(obj: Object) -> tuple[Volume, ...]:
 
 def _mounted(pod: Object, part: Object) -> Iterator[Volume]:
     namespace = text(pod, "metadata", "namespace")
-    claim = text(part, "persistentVolumeClaim", "claimName")
-    if claim:
-        read_only = find(part, "persistentVolumeClaim", "readOnly") is True
-        yield Volume(claim_name(namespace, claim), read_only=read_only)
-    if mapping(part, "ephemeral"):
-        made = f"{text(pod, 'metadata', 'name')}-{text(part, 'name')}"
-        yield Volume(claim_name(namespace, made))
-    for kind, (keys, exclusive) in DISKS.items():
-        disk = mapping(part, kind)
-        if disk:
-            name = "/".join(text(disk, key) for key in keys if key in disk)
-            read_only = find(disk, "readOnly") is True
+    for kind in part:
+        source = mapping(part, kind)
+        read_only = find(source, "readOnly") is True
+        if kind == "persistentVolumeClaim" and text(source, "claimName"):
+            yield Volume(claim_name(namespace, text(source, "claimName")), read_only=read_only)
+        elif kind == "ephemeral" and source:
+            made = f"{text(pod, 'metadata', 'name')}-{text(part, 'name')}"
+            yield Volume(claim_name(namespace, made))
+        elif kind in DISKS and source:
+            keys, exclusive = DISKS[kind]
+            name = "/".join(text(source, key) for key in keys if key in source)
             yield Volume(disk=f"{kind} {name}", read_only=read_only, exclusive=exclusive)
 
 
