@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mooring.kubeapi.codec import JSON
 from mooring.kubeapi.connection import Answer, Connection, Request
 from mooring.kubeapi.document import Json, Object, items, mapping, text
-from mooring.kubeapi.errors import NotFound, api_error
+from mooring.kubeapi.errors import NotFound, Unreachable, api_error
 from mooring.kubeapi.resources import POD, Kind
 
 FIELD_MANAGER = "mooring"
@@ -53,6 +53,9 @@ class Client(Connection):
             request = Request("GET", path, kind.plural, params, accept=accept)
             answer = (await self.answer(request)).read()
             version = text(answer, "metadata", "resourceVersion")
+            if not version:
+                # Taken for an empty list, it would be the end of all that is known.
+                raise Unreachable(f"{request}: the answer is not a list")
             yield Page(tuple(items(answer, "items")), version)
             more = text(answer, "metadata", "continue")
             if not more:

@@ -134,6 +134,21 @@ def test_a_server_that_has_forgotten_is_listed_again(how: str, accept: str) -> N
     play(story, accept=accept)
 
 
+def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one() -> None:
+    """A proxy that shows a page of its own must not be the end of all jobs."""
+
+    async def story(rig: Rig) -> None:
+        rig.server.list(5, thing("a", 3))
+        rig.server.watch(("ERROR", status(410, "Expired")))
+        rig.server.lists.append((200, {"please": "log in"}))
+        rig.server.list(9, thing("a", 3))
+        await rig.follow()
+        assert rig.told == [(None, "uid-a@3")]
+        assert any("is not a list" in one for one in rig.troubles)
+
+    play(story)
+
+
 @pytest.mark.parametrize("said", ["<html>Please log in</html>", "[]", "null", '"OK"'])
 def test_a_page_of_a_proxy_is_no_object(said: str) -> None:
     async def run() -> None:
