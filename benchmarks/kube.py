@@ -43,7 +43,7 @@ _PHASES = ("Starting", "Running", "Succeeded")
 def main() -> None:
     parser = options(__doc__, pairs=5, seconds=0)
     parser.add_argument("--workers", type=int, default=200, help="of each job")
-    parser.add_argument("--jobs", type=int, default=3, help="at once, where binding is measured")
+    parser.add_argument("--jobs", type=int, default=6, help="at once, where binding is measured")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--large-nodes", type=int, default=5000)
     parser.add_argument("--large-pods", type=int, default=20_000)

@@ -219,18 +219,17 @@ def _table() -> Iterator[tuple[str, list[_Field]]]:
 
 def _made() -> tuple[dict[str, type[Message]], dict[FieldDescriptor, tuple[str, _Reader]]]:
     table = dict(_table())
-    pool = DescriptorPool()
-    pool.Add(
-        FileDescriptorProto(
-            name="mooring/kubeapi.proto",
-            package=_PACKAGE,
-            syntax="proto2",
-            message_type=[
-                DescriptorProto(name=name, field=[one.descriptor() for one in fields])
-                for name, fields in table.items()
-            ],
-        )
+    described = FileDescriptorProto(
+        name="mooring/kubeapi.proto",
+        package=_PACKAGE,
+        syntax="proto2",
+        message_type=[
+            DescriptorProto(name=name, field=[one.descriptor() for one in fields])
+            for name, fields in table.items()
+        ],
     )
+    pool = DescriptorPool()
+    pool.AddSerializedFile(described.SerializeToString())
     classes, readers = {}, {}
     for name, fields in table.items():
         descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
