@@ -15,10 +15,11 @@ from kube.objects import pod, pods_path
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.codec import JSON, LEAN_PODS, PROTOBUF
+from mooring.kubeapi.codec import JSON, PROTOBUF
 from mooring.kubeapi.credentials import tls_context
 from mooring.kubeapi.errors import NotFound
 from mooring.kubeapi.kubeconfig import load_access
+from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import POD
 from unit.kubeapi.wire import entry, envelope, message
 

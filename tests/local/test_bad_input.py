@@ -249,17 +249,25 @@ def test_more_virtual_nodes_than_cpus_share_them_and_say_so(moor: Moor, tmp_path
     assert moor("run", shared, "--nodes", str(count)).returncode == 0
 
 
-@pytest.mark.parametrize("package", ["aiohttp", "orjson"])
+@pytest.mark.parametrize(
+    ("package", "module", "command"),
+    [
+        ("aiohttp", "aiohttp", "ps"),
+        ("orjson", "orjson", "ps"),
+        ("protobuf", "google.protobuf", "operator --image i"),
+        ("prometheus-client", "prometheus_client", "operator --image i"),
+    ],
+)
 def test_without_the_packages_for_clusters_it_says_what_to_install(
-    package: str, tmp_path: Path
+    package: str, module: str, command: str, tmp_path: Path
 ) -> None:
     (tmp_path / "config").write_text(
         "{current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],"
         " clusters: [{name: x, cluster: {server: 'http://127.0.0.1:9'}}], users: [{name: x}]}"
     )
-    code = f"import sys; sys.modules[{package!r}] = None; import mooring.cli.main as m; m.main()"
+    code = f"import sys; sys.modules[{module!r}] = None; import mooring.cli.main as m; m.main()"
     ran = subprocess.run(
-        [sys.executable, "-c", code, "ps", "--context", "x"],
+        [sys.executable, "-c", code, *command.split(), "--context", "x"],
         env={**os.environ, "KUBECONFIG": str(tmp_path / "config")},
         capture_output=True,
         text=True,

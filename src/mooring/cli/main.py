@@ -34,8 +34,14 @@ _COMMANDS = {
     "schema": ("mooring.cli.jobs:schema", "Print the JSON schema of job files."),
     "completion": ("mooring.cli.jobs:completion", "Print the shell's completion script."),
 }
-#: Packages of the extra that everything with a cluster needs.
-_OF_KUBERNETES = ("aiohttp", "cryptography", "orjson", "prometheus_client")
+#: Of the extra that everything with a cluster needs: modules, and the packages that have them.
+_OF_KUBERNETES = {
+    "aiohttp": "aiohttp",
+    "cryptography": "cryptography",
+    "google": "protobuf",
+    "orjson": "orjson",
+    "prometheus_client": "prometheus-client",
+}
 
 
 class _LazyGroup(click.Group):
@@ -109,9 +115,11 @@ def _explain(error: Exception) -> int:
     if isinstance(error, MooringError):
         click.echo(f"failed: {error}", err=True)
         return 1
-    if isinstance(error, ModuleNotFoundError) and error.name in _OF_KUBERNETES:
-        click.echo(f"failed: no {error.name} here: pip install 'mooring[kubernetes]'", err=True)
-        return 1
+    if isinstance(error, ModuleNotFoundError):
+        package = _OF_KUBERNETES.get((error.name or "").partition(".")[0])
+        if package:
+            click.echo(f"failed: no {package} here: pip install 'mooring[kubernetes]'", err=True)
+            return 1
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         click.echo(f"failed: {error.strerror or error}{where}", err=True)

@@ -13,8 +13,6 @@ from mooring.kubeapi.document import Json
 
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-#: For pods of which little is read: protobuf, if the server has it.
-LEAN_PODS = f"{PROTOBUF}, {JSON};q=0.9"
 
 
 def is_framed(media: str) -> bool:

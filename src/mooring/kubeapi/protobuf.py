@@ -25,9 +25,12 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from mooring.kubeapi.codec import JSON, PROTOBUF
 from mooring.kubeapi.document import Json
 from mooring.kubeapi.times import write_seconds
 
+#: How pods are asked for of which little is read: in this form, if the server has it.
+LEAN_PODS: Final = f"{PROTOBUF}, {JSON};q=0.9"
 #: `field=number` is a text; another type follows a colon, `[...]` around it is a list and `{...}`
 #: a mapping from texts.
 _MESSAGES: Final = """

@@ -17,9 +17,10 @@ from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
 from mooring.kubeapi.cache import Cache, Following, View
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.codec import JSON, LEAN_PODS
+from mooring.kubeapi.codec import JSON
 from mooring.kubeapi.document import Key, Object
 from mooring.kubeapi.joined import Joined
+from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
 from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput

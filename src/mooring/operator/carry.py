@@ -23,9 +23,9 @@ from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_ma
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.codec import LEAN_PODS
 from mooring.kubeapi.document import Json, Object, items, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import (
     EVENT,
     POD,

@@ -10,9 +10,10 @@ import pytest
 
 from mooring.kubeapi import cache as cache_module
 from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.codec import JSON, LEAN_PODS
+from mooring.kubeapi.codec import JSON
 from mooring.kubeapi.document import Object, text
 from mooring.kubeapi.errors import Unreachable
+from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import POD
 from unit.kubeapi.fake_server import FakeServer, serving, status, thing
 from unit.kubeapi.pages import pages
