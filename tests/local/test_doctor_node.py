@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from disguise import other_clocks, root_only
 
-from mooring.bodies.local import cgroups
+from mooring.bodies.local import cgroups, owners
 from support.moor import Moor
 
 pytestmark = [pytest.mark.slow, root_only]
@@ -59,7 +59,10 @@ def group(limits: cgroups.Limits, quota_us: int | None = None) -> Iterator[list[
     """What to put before a command for it to run in a control group of its own."""
     hierarchy = cgroups.find_hierarchy()
     assert hierarchy is not None
-    groups = cgroups.RunGroups(hierarchy, f"look{os.getpid()}")
+    token = f"look{os.getpid()}"
+    groups = cgroups.RunGroups(hierarchy, token)
+    # Another test may call `moor clean` meanwhile.
+    owners.claim(token)
     try:
         joins = groups.make("place", limits)
         if quota_us is not None:
@@ -68,6 +71,7 @@ def group(limits: cgroups.Limits, quota_us: int | None = None) -> Iterator[list[
         yield ["sh", "-c", f'{join}; exec "$@"', "sh"]
     finally:
         groups.close()
+        owners.release(token)
 
 
 def _set_quota(folders: Sequence[Path], quota_us: int) -> None:
