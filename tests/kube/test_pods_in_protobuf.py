@@ -21,7 +21,7 @@ from mooring.kubeapi.errors import NotFound
 from mooring.kubeapi.kubeconfig import load_access
 from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import POD
-from unit.kubeapi.wire import entry, envelope, message
+from support.wire import entry, envelope, message
 
 pytestmark = pytest.mark.slow
 
@@ -113,9 +113,8 @@ def test_both_forms_say_the_same(control_plane: ControlPlane, full: str) -> None
     assert (first.reason, first.container.waiting) == ("R", "ImagePullBackOff")
     assert len(first.volumes) == len(DISKS) - 1
     assert first.resources.count("example.com/card") == 1
-    assert [one.container and one.container.running for one in in_protobuf] == [
-        *(False, True, True, False)
-    ]
+    running = [one.container is not None and one.container.running for one in in_protobuf]
+    assert running == [False, True, True, False]
     assert in_protobuf[1].deleting
 
 

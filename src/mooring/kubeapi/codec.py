@@ -15,14 +15,14 @@ JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
-def is_framed(media: str) -> bool:
-    """Do messages of this type follow each other with their lengths, and not by the line?"""
+def is_protobuf(media: str) -> bool:
+    """Of a watch: its messages follow each other with their lengths, and not by the line."""
     return media.startswith(PROTOBUF)
 
 
 def read(raw: bytes, media: str = JSON) -> Json:
     """Raises ValueError for what is not of that type."""
-    if media.startswith(PROTOBUF):
+    if is_protobuf(media):
         # Takes a tenth of a second, and most commands never need it.
         from mooring.kubeapi import protobuf
 

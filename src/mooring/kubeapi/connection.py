@@ -143,7 +143,7 @@ class Connection:
                 if status >= 400:
                     told = _told(await response.read(), media)
                     raise api_error(status, told, f"GET {path}", _retry_after_s(response))
-                cutter: Cutter = Frames() if codec.is_framed(media) else Lines()
+                cutter: Cutter = Frames() if codec.is_protobuf(media) else Lines()
                 async for chunk in response.content.iter_any():
                     for part in cutter.whole(chunk):
                         yield Answer(part, f"GET {path}", media)

@@ -178,7 +178,7 @@ class _Field:
         return made
 
     def reader(self) -> _Reader:
-        one = _READER_OF.get(self.kind, _object)
+        one = _READER_OF.get(self.kind, _same if self.kind in _TYPES else _object)
         if self.is_mapping:
             return lambda entries: {_text(each.key): one(each.value) for each in entries}
         if self.shape.startswith("["):
@@ -188,10 +188,6 @@ class _Field:
 
 _READER_OF: Final[dict[str, _Reader]] = {
     "text": _text,
-    "bytes": _same,
-    "int32": _same,
-    "int64": _same,
-    "bool": _same,
     "Time": _time,
     "Quantity": _quantity,
     "Volume": _volume,

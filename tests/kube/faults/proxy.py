@@ -21,8 +21,9 @@ from aiohttp import web
 
 from kube.cluster.bed import free_ports
 from kube.cluster.control_plane import ControlPlane
-from mooring.kubeapi.codec import is_framed
+from mooring.kubeapi.codec import is_protobuf
 from mooring.kubeapi.streams import Frames, Lines
+from support.wire import event, message
 
 SESSION = web.AppKey("session", aiohttp.ClientSession)
 _HOP = ("host", "content-length", "transfer-encoding", "connection", "content-encoding")
@@ -161,30 +162,38 @@ class Proxy:
 async def _stream(
     request: web.Request, upstream: aiohttp.ClientResponse, fault: Fault
 ) -> web.StreamResponse:
-    media = "application/json" if fault.gone_watch else upstream.headers["Content-Type"]
+    media = upstream.headers["Content-Type"]
+    framed = is_protobuf(media)
     response = web.StreamResponse(headers={"Content-Type": media})
     await response.prepare(request)
     if fault.gone_watch:
-        status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-        await response.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
+        await response.write(_gone(framed=framed))
         return response
     passed = 0
-    async for event in _events(upstream, framed=is_framed(media)):
+    async for part in _events(upstream, framed=framed):
         if fault.drop_event is not None and fault.drop_event():
             continue
-        await response.write(event)
+        await response.write(part)
         passed += 1
         if fault.end_watch_after is not None and passed >= fault.end_watch_after:
             return _cut(request)
     return response
 
 
+def _gone(*, framed: bool) -> bytes:
+    """As a server says in a watch that it has forgotten where the watch begins."""
+    if framed:
+        return event("ERROR", "Status", message((3, "too old"), (4, "Expired"), (6, 410)))
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+
+
 async def _events(upstream: aiohttp.ClientResponse, *, framed: bool) -> AsyncIterator[bytes]:
     """Each as it came: with its length before it, or the end of its line behind it."""
     cutter = Frames() if framed else Lines()
     async for chunk in upstream.content.iter_any():
-        for event in cutter.whole(chunk):
-            yield len(event).to_bytes(4, "big") + event if framed else event + b"\n"
+        for part in cutter.whole(chunk):
+            yield len(part).to_bytes(4, "big") + part if framed else part + b"\n"
 
 
 def _cut(request: web.Request) -> web.Response:

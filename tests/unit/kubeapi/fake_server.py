@@ -13,8 +13,8 @@ from aiohttp import web
 
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.codec import PROTOBUF
+from support.wire import envelope, event, message
 from unit.kubeapi.answering import answering
-from unit.kubeapi.wire import envelope, event, message
 
 
 def thing(name: str, version: int, uid: str = "", **more: Any) -> dict[str, Any]:

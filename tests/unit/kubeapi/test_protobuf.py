@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mooring.bodies.kubernetes.pods import parse_pod
 from mooring.kubeapi import codec, protobuf
 from mooring.kubeapi.document import mapping
-from unit.kubeapi.wire import entry, envelope, event, message
+from support.wire import entry, envelope, event, message
 
 METADATA = message(
     (1, "p"),
