@@ -66,7 +66,9 @@ test: $(VENV)/.test
 	@$(MAKE) --no-print-directory -k -j4 $(STREAMS) || { echo "failed: $$(xargs < $(VENV)/.failed)"; exit 1; }
 
 # sed keeps the lines of streams apart.
-lines = | sed -u '' || { echo $@ >> $(VENV)/.failed; exit 1; }
+lines = | sed -u '' || { echo "$@$$([ ! -f $(VENV)/.running-$@ ] || echo " (died in $$(cat $(VENV)/.running-$@))")" >> $(VENV)/.failed; exit 1; }
+# A stream that is killed, or that crashes, leaves the name of its test behind.
+$(STREAMS): export MOORING_TESTS_RUNNING_FILE = $(abspath $(VENV))/.running-$@
 OTHERS := tests --ignore=tests/unit --ignore=tests/kube --ignore=tests/contract --ignore-glob='tests/local/test_doctor*'
 
 test-kube: $(VENV)/.test

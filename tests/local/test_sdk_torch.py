@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.framework, pytest.mark.slow]
+pytestmark = [pytest.mark.framework, pytest.mark.slow, pytest.mark.own_process]
 SCRIPT = Path(__file__).parent / "partitioned_ranks.py"
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-MANIFESTS = sorted((HERE / "manifests").glob("*.yaml"))
+from support.manifests import MANIFESTS
 
 
 @pytest.fixture(params=MANIFESTS, ids=lambda path: path.stem)

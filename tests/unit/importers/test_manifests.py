@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import HERE, MANIFESTS
 
 from mooring.frameworks import expand
 from mooring.importers import KINDS, import_manifests, problems_of
 from mooring.spec import load_job
+from support.manifests import HERE, MANIFESTS
 
 #: manifest -> framework, members by role
 JOBS: dict[str, tuple[str, dict[str, int]]] = {

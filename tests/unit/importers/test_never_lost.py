@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import MANIFESTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.importers import Imported, import_manifests
 from mooring.importers.tracked import Outcome, leaves
 from mooring.model.errors import BadInput
+from support.manifests import MANIFESTS
 
 Place = tuple[str | int, ...]
 
