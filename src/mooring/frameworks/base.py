@@ -31,6 +31,7 @@ class RoleFacts:
     """What a framework knows about one of its roles.
 
     ranked: its processes count in the world size; server: it serves parameters;
+    computes: it has work for its CPUs, and does not only start or lead others;
     multi_process: a member of it may run several local processes;
     ports: the names of the ports that Mooring chooses for each member.
     """
@@ -41,6 +42,7 @@ class RoleFacts:
     max_replicas: int | None = None
     needs_command: bool = True
     multi_process: bool = False
+    computes: bool = True
     ports: tuple[str, ...] = ("main",)
 
 

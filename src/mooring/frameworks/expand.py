@@ -102,6 +102,7 @@ def _member(
         resources=settings.resources.to_model(),
         pinning=job.spec.pinning,
         processes=settings.processes,
+        computes=facts.computes,
         argv=tuple(_command(job, settings, facts) or ()),
         env={**job.spec.env, **settings.env, **sdk_env},
         ports={**dict.fromkeys(facts.ports, 0), **settings.ports},

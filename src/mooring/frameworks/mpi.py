@@ -47,7 +47,9 @@ class Mpi(Framework):
 
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:
         return {
-            LAUNCHER: RoleFacts(ranked=False, required=True, max_replicas=1, ports=()),
+            LAUNCHER: RoleFacts(
+                ranked=False, required=True, max_replicas=1, computes=False, ports=()
+            ),
             WORKER: RoleFacts(
                 required=True, needs_command=False, multi_process=True, ports=(AGENT_PORT,)
             ),

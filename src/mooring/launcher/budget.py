@@ -62,11 +62,17 @@ def read(
     threads: int | None,
     processes: int,
     affinity: list[int] | None = None,
+    share_threads: int | None = None,
+    sharers: int = 1,
 ) -> Budget:
     """The tightest of affinity, cgroup CPU set, cgroup quota and the contract's share.
 
     A fraction of a CPU rounds up: 2.5 CPUs keep three threads busy half of the time, while two
-    would leave half a CPU idle.
+    would leave half a CPU idle. Several processes, or `sharers` of the same CPUs, divide whole
+    ones: together they never have more threads than there are CPUs, but for one each.
+
+    `share_threads`: the same, worked out by whoever placed the members and knows what each of those
+    who share its CPUs asked for.
     """
     cpus = held_cpus() if affinity is None else affinity
     sources: dict[str, Any] = {"affinity": len(cpus)}
@@ -92,8 +98,13 @@ def read(
     limits = [limit for limit in (memory, contract_memory) if limit is not None]
 
     if threads is None:
-        threads = max(1, -(-cpu_millis // (1000 * max(1, processes))))
-        sources["threads"] = "budget"
+        parts = max(1, processes) * sharers
+        whole = cpu_millis // 1000 if parts > 1 else -(-cpu_millis // 1000)
+        threads = max(1, whole // parts)
+        sources["threads"] = "budget" if sharers == 1 else "share"
+        if share_threads is not None and share_threads < threads:
+            threads = share_threads
+            sources["threads"] = "share"
     else:
         sources["threads"] = "contract"
     return Budget(cpus, cpu_millis, threads, min(limits) if limits else None, sources)

@@ -58,6 +58,8 @@ class Contract:
         self.memory_bytes: int | None = take("memory_bytes", _or_null(_positive), None)
         self.gpus: list[int] | None = take("gpus", _or_null(_integers), None)
         self.threads: int | None = take("threads", _threads, None)
+        self.share_threads: int | None = take("share_threads", _or_null(_positive), None)
+        self.sharers: int = take("sharers", _positive, 1)
         self.resolve_timeout_s: float = take("resolve_timeout_s", _seconds, 60.0)
         self.log_path: str = take("log_path", _string)
         self.sample_path: str = take("sample_path", _string)

@@ -85,6 +85,8 @@ class Member:
             contract.memory_bytes,
             contract.threads,
             len(contract.processes),
+            share_threads=contract.share_threads,
+            sharers=contract.sharers,
         )
         self._check_memory(notes)
         env = environment.build(contract, self._budget, notes)

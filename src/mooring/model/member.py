@@ -71,6 +71,8 @@ class Member:
     resources: Resources = Resources()
     pinning: Pinning = Pinning.SHARED
     processes: int = 1
+    computes: bool = True
+    """False: it only starts or leads others, and needs no CPU of its own."""
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     ports: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -18,7 +18,12 @@ from typing import TypeAlias
 from mooring import frameworks
 from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
-from mooring.bodies.kubernetes.contract import Surroundings, addresses_of, member_dir
+from mooring.bodies.kubernetes.contract import (
+    Surroundings,
+    addresses_of,
+    count_sharers,
+    member_dir,
+)
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
@@ -312,7 +317,15 @@ def pod_manifests(
     pods = {
         role: job.spec.kubernetes.of_role(own.kubernetes) for role, own in job.spec.roles.items()
     }
-    around = Surroundings(owner.namespace, owner.uid, addresses, placed[0].id, pods, has_files)
+    around = Surroundings(
+        owner.namespace,
+        owner.uid,
+        addresses,
+        placed[0].id,
+        pods,
+        has_files,
+        count_sharers(gang, record.slots),
+    )
     by_id = {member.id: member for member in placed}
     for member_id in members:
         member = by_id[member_id]

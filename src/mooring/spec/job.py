@@ -116,7 +116,8 @@ class JobSpec(SpecModel):
     threads: Threads = Field(
         "auto",
         description="Threads of each local process (OMP_NUM_THREADS and its like): `auto` "
-        "derives them from the member's CPUs; a number sets them.",
+        "derives them from the member's CPUs, which members that share them divide; a number sets "
+        "them.",
         examples=[4],
     )
     gang: YesNo = Field(

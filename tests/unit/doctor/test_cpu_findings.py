@@ -33,6 +33,47 @@ def test_threads_against_two_cpus(told: int, runnable: float, found: bool) -> No
     assert bool(answer) is found
 
 
+@pytest.mark.parametrize(
+    ("members", "told", "runnable", "found"),
+    [
+        # Two members with two threads each on two CPUs: 4 > 2, and 2 × 1.9 > 1.25 × 2 are ready.
+        (2, 2, 1.9, True),
+        # The same, but they wait for something else than CPUs: 2 × 1.2 < 2.5.
+        (2, 2, 1.2, False),
+        # One thread each is never too many, however many members there are.
+        (4, 1, 1.0, False),
+        # Four members with two threads: 4 × 1.8 = 7.2 > 1.25 × 4.
+        (4, 2, 1.8, True),
+        # Alone it may use both.
+        (1, 2, 1.9, False),
+    ],
+)
+def test_threads_of_members_that_share_two_cpus(
+    members: int, told: int, runnable: float, found: bool
+) -> None:
+    used = use(cpu_s=7.5, wait_s=10 * runnable - 7.5)
+    sharing = [member(f"worker-{at}", used, threads_told=told) for at in range(members)]
+    answer = check_run("cpu-threads", run(*sharing))
+    assert bool(answer) is found
+    if found:
+        assert f"{members * told} threads together on the 2 CPUs" in answer[0].says
+
+
+def test_members_on_cpus_of_their_own_do_not_share() -> None:
+    used = use(cpu_s=7.5, wait_s=12.0)
+    apart = [
+        member(
+            f"worker-{at}",
+            used,
+            threads_told=2,
+            held_cpus=frozenset({2 * at, 2 * at + 1}),
+            allowed_cpus=frozenset({2 * at, 2 * at + 1}),
+        )
+        for at in range(2)
+    ]
+    assert not check_run("cpu-threads", run(*apart))
+
+
 def test_threads_that_the_job_sets_are_taken_out_of_it() -> None:
     job = JOB.replace("command", "threads: 80\n  env: {OMP_NUM_THREADS: '80'}\n  command")
     facts = run(

@@ -149,6 +149,22 @@ def test_each_pod_may_only_go_to_its_node() -> None:
     assert sorted(nodes) == ["n-0", "n-1", "n-2", "n-3"]
 
 
+@pytest.mark.parametrize(("role", "counted"), [({}, True), ({"resources": {"cpu": 2}}, False)])
+def test_members_on_a_node_that_asked_for_no_cpus_divide_it(
+    role: dict[str, Any], counted: bool
+) -> None:
+    pods = pods_of({"placement": {"preset": "pack"}, "roles": {"worker": {"replicas": 3, **role}}})
+    nodes = []
+    for pod in pods:
+        (term,) = pod["spec"]["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]["nodeSelectorTerms"]
+        nodes += term["matchFields"][0]["values"]
+    sharers = [json.loads(env_of(pod)["MOORING_CONTRACT"])["sharers"] for pod in pods]
+    assert max(nodes.count(node) for node in nodes) > 1
+    assert sharers == [nodes.count(node) if counted else 1 for node in nodes]
+
+
 def test_dollars_reach_the_program_as_they_were_written() -> None:
     """Kubernetes reads $(X) as a variable and $$ as $: both must survive."""
     (pod,) = pods_of({"roles": {"worker": {}}, "env": {"A": "$(HOME) $$ $x", "B": "plain"}})

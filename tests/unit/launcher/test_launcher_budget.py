@@ -163,7 +163,7 @@ def test_lists_of_numbers(text: str, numbers: list[int]) -> None:
         (8, "0-3", "250000 100000", None, 1, 2500, 3),  # ceil(2.5)
         (8, "0-3", "250000 100000", 1000, 1, 1000, 1),
         (8, None, None, 500, 1, 500, 1),  # never below one
-        (8, None, None, None, 3, 8000, 3),  # ceil(8 / 3)
+        (8, None, None, None, 3, 8000, 2),  # floor(8 / 3): nine threads would be too many
         (2, None, None, None, 4, 2000, 1),
         (80, None, "200000 100000", None, 1, 2000, 2),  # a container on a big host
     ],
@@ -187,6 +187,35 @@ def test_the_tightest_bound_gives_the_threads(
     assert held.sources["affinity"] == affinity
     assert ("cpuset" in held.sources) == (cpuset is not None)
     assert ("quota_millis" in held.sources) == (quota is not None)
+
+
+@pytest.mark.parametrize(
+    ("share_threads", "sharers", "threads", "source"),
+    [
+        (None, 1, 8, "budget"),
+        (3, 1, 3, "share"),
+        # More than the CPUs that it really got.
+        (16, 1, 8, "budget"),
+        # 8 / 3: two each are six on eight CPUs, three each would be nine.
+        (None, 3, 2, "share"),
+        (None, 20, 1, "share"),
+    ],
+)
+def test_who_shares_cpus_has_a_part_of_the_threads(
+    share_threads: int | None, sharers: int, threads: int, source: str
+) -> None:
+    held = budget.read(
+        {},
+        None,
+        None,
+        None,
+        1,
+        affinity=list(range(8)),
+        share_threads=share_threads,
+        sharers=sharers,
+    )
+    assert (held.threads, held.sources["threads"]) == (threads, source)
+    assert held.cpu_millis == 8000
 
 
 def test_a_number_of_threads_in_the_contract_is_taken_as_it_is(machine: Machine) -> None:

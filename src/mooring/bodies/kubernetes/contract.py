@@ -12,8 +12,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from mooring.bodies.base import Order
@@ -21,6 +22,7 @@ from mooring.bodies.kubernetes import names
 from mooring.kubeapi.document import Json
 from mooring.model.launch import Address
 from mooring.model.member import Gang, MemberId, Pinning
+from mooring.model.plan import Slot
 from mooring.spec import TrainingJob
 from mooring.spec.kubernetes import PodSpec
 
@@ -40,6 +42,8 @@ class Surroundings:
     pods: Mapping[str, PodSpec]
     """By role."""
     has_files: bool = False
+    sharers: Mapping[str, int] = field(default_factory=dict)
+    """Node -> members of the gang there that asked for no CPUs, and divide the node's."""
 
     @cached_property
     def has_agents(self) -> bool:
@@ -139,6 +143,7 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
         "cpu_millis": member.resources.cpu_millis or None,
         "memory_bytes": member.resources.memory_bytes or None,
         "threads": spec.threads,
+        "sharers": _sharers(order, around),
         "resolve_timeout_s": spec.start_timeout_s,
         "steps": {
             "source": spec.step_metrics.source.value,
@@ -156,6 +161,23 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
     }
     own = json.dumps(document, separators=(",", ":"))
     return f'{own[:-1]},"peers":{around.peers}}}'
+
+
+def count_sharers(gang: Gang, slots: Mapping[MemberId, Slot]) -> dict[str, int]:
+    """Node -> how many members of the gang share its CPUs without having asked for any."""
+    return Counter(
+        slots[member.id].node
+        for member in gang.members
+        if member.id in slots and member.computes and not member.resources.cpu_millis
+    )
+
+
+def _sharers(order: Order, around: Surroundings) -> int:
+    """1 for who asked for CPUs: its threads follow from those. Without a node (another scheduler
+    chooses it) nobody knows who will be there."""
+    if order.member.resources.cpu_millis or not order.slot.node:
+        return 1
+    return max(1, around.sharers.get(order.slot.node, 1))
 
 
 def member_dir() -> str:

@@ -19,10 +19,11 @@ from pathlib import Path
 from mooring.bodies.base import Order
 from mooring.bodies.local import cgroups, owners, processes
 from mooring.bodies.local.contract import Settings, Surroundings, write_contract
-from mooring.bodies.local.nodes import LocalNodes
+from mooring.bodies.local.nodes import LocalNodes, holdings_of_others
 from mooring.bodies.local.pack import build_launcher
 from mooring.bodies.local.sharing import SharedCpus
 from mooring.bodies.local.waiting import wait_for_exit
+from mooring.brain.thread_shares import Sharer, threads_of
 from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
 from mooring.model.cluster import Snapshot, format_cpus
 from mooring.model.errors import RunFailed
@@ -100,13 +101,41 @@ class LocalBody:
             self._hosts_file = self._nodes.write_hosts(
                 self._run.root / "hosts", dict(self._slots.values())
             )
+            threads = self._threads_of(orders)
             for order in orders:
-                self._start_one(order)
+                self._start_one(order, threads[order.member.id])
                 started.append(order.member.id)
         except (OSError, RunFailed) as error:
             for member in started:
                 self._end(member)
             raise RunFailed(f"cannot start the gang: {error}") from error
+
+    def _threads_of(self, orders: Sequence[Order]) -> dict[MemberId, int]:
+        """Threads for each process, such that those who share CPUs do not have more than CPUs.
+
+        Those who share are our members that run or start now, and those of the user's other runs.
+        """
+        live = {member: attempt.order for member, attempt in self._attempts.items()}
+        live.update({order.member.id: order for order in orders})
+        ours = [
+            Sharer(
+                frozenset(order.slot.cpus),
+                order.member.resources.cpu_millis,
+                order.member.processes,
+                order.slot.exclusive,
+                order.member.computes,
+            )
+            for order in live.values()
+        ]
+        others = [
+            Sharer(
+                frozenset(holding.slot.cpus),
+                holding.resources.cpu_millis,
+                exclusive=holding.slot.exclusive,
+            )
+            for holding in holdings_of_others(self._run.info.id)
+        ]
+        return dict(zip(live, threads_of([*ours, *others]), strict=False))
 
     def open_gate(self, members: Sequence[MemberId]) -> None:
         for member in members:
@@ -206,7 +235,7 @@ class LocalBody:
                 attempt.exit_reason = attempt.exit_reason or str(line.get("reason") or "")
         return events
 
-    def _start_one(self, order: Order) -> None:
+    def _start_one(self, order: Order, share_threads: int) -> None:
         member = order.member
         launch = replace(order.launch, env=self._environment(order))
         limits = cgroups.Limits(
@@ -223,6 +252,7 @@ class LocalBody:
             {id_: address for id_, address in self._addresses.items() if id_ in self._slots},
             self._rank_token,
             self._devices_are_given,
+            share_threads,
         )
         order = replace(order, launch=launch)
         contract = write_contract(self._run, self._settings, order, around)

@@ -47,6 +47,8 @@ class Surroundings:
     addresses: Mapping[MemberId, Address]
     rank_token: str
     devices_are_given: bool
+    share_threads: int
+    """For each process, so that those who share its CPUs have no more threads than CPUs."""
 
 
 def write_contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Path:
@@ -100,6 +102,7 @@ def _document(
         # In a job that asks for devices, who asks for none sees none; otherwise all are as found.
         "gpus": list(slot.gpus) if around.devices_are_given else None,
         "threads": settings.threads or "auto",
+        "share_threads": around.share_threads,
         "peers": [
             {"member": peer.name, "host": address.host, "ports": list(address.ports.values())}
             for peer, address in around.addresses.items()

@@ -18,19 +18,22 @@ from mooring.model.launch import Address
 from mooring.model.member import Member, MemberId
 from mooring.model.plan import use_with
 from mooring.record import RunRecord, list_runs
-from mooring.record.plan_file import read_holdings
+from mooring.record.plan_file import Holding, read_holdings
 
 LOOPBACK = "127.0.0.1"
 
 
+def holdings_of_others(me: str | None) -> list[Holding]:
+    """What each member of the other live runs of this user holds of this machine."""
+    others = [run for run in list_runs() if run.info.id != me and run.holds()]
+    return [holding for run in others for holding in read_holdings(run.plan_file)]
+
+
 def held_by_others(me: str | None) -> NodeUse:
-    """What the other live runs of this user hold of this machine."""
+    """The same, summed up."""
     use = NodeUse()
-    for run in list_runs():
-        if run.info.id == me or not run.holds():
-            continue
-        for holding in read_holdings(run.plan_file):
-            use = use_with(use, holding.slot, holding.resources)
+    for holding in holdings_of_others(me):
+        use = use_with(use, holding.slot, holding.resources)
     return use
 
 

@@ -13,6 +13,9 @@ from mooring.spec.edit import Change
 #: Thread counts above twice the CPUs that a member may use can only make threads wait for each
 #: other; up to that, a pool may hide blocking calls.
 _TOO_MANY_TOLD = 2.0
+#: Threads of members that share CPUs, for each CPU, that ran or were ready to: with as many threads
+#: as CPUs it is 1 at most, and what the libraries' helper threads add to that is a tenth.
+_SHARED_CROWD = 1.25
 #: Ready threads for each CPU, and at least so many. Only a member's own are counted: healthy
 #: ones were seen at 0.4 to 1.1 on a machine with ten times more work than CPUs, and at 3 where
 #: others left them a fifteenth of a CPU.
@@ -20,17 +23,20 @@ _CROWD = 4.0
 _LEAST_CROWD = 6.0
 #: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
 _GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
+_SHARED_GAIN = Gain(1.0, 2.0, "benchmarks/threads.py: shared CPUs divided ÷ all for each")
 _PAGE = Page(
     why="Numeric libraries divide each operation among their threads and wait for all of them. "
     "With more threads than CPUs some wait for a CPU while the others wait for them.",
     measured="The thread count that each process was told (`ready` record: the job's `threads`, "
     "or a variable such as OMP_NUM_THREADS that was already set), against the CPUs that it may "
     "use; and threads that ran or were ready to run, on average (CPU time and waiting time of "
-    "/proc/PID/task/*/schedstat), with context switches. A count of more than twice the CPUs is "
-    "reported, or four ready threads for each CPU.",
+    "/proc/PID/task/*/schedstat), with context switches. Reported: a member with more than twice "
+    "as many threads as CPUs, or with four ready threads for each CPU; and members that share "
+    "CPUs, if their threads together are more than those CPUs and a quarter more of them are "
+    "ready than can run. One thread a process is never too many.",
     fix="`threads: auto`, and no OMP_NUM_THREADS or the like in `env`: the launcher sets them "
-    "from the member's CPUs. A program that sets its own number must take it from the "
-    "environment.",
+    "from the member's CPUs, which members that share them divide. A program that sets its own "
+    "number must take it from the environment.",
     not_when="The threads mostly wait for disks or the network: then more than CPUs are right.",
 )
 _SNIPPET = """import os
@@ -53,6 +59,10 @@ def threads(facts: RunFacts) -> Iterator[Found]:
         yield _found(told, _changes(facts, [member for member, _ in told]), certain=True)
     if own:
         yield _found(own, (), certain=False)
+    if not told and not own:
+        for sharing in _sharing(measured):
+            if _crowd_together(sharing):
+                yield _found_together(sharing, _changes(facts, [one for one, _ in sharing]))
 
 
 def _found(
@@ -83,6 +93,72 @@ def _found(
         members=names(members),
         gain=_GAIN,
     )
+
+
+def _found_together(sharing: list[tuple[MemberFacts, Use]], changes: tuple[Change, ...]) -> Found:
+    members = [member for member, _ in sharing]
+    cpus = len(_union(members))
+    together = sum(_told(member) * member.processes for member in members)
+    switches = sum(use.switches / use.span_s for _, use in sharing)
+    return Found(
+        says=f"{len(members)} members have {together} threads together on the {cpus} CPUs "
+        f"that they share ({members[0].node})",
+        evidence=(
+            Figure("threads told", _told(members[0]), "a process", READY, names(members)),
+            Figure("threads told together", together, "", READY, names(members)),
+            Figure("CPUs that they share", cpus, "", READY, names(members)),
+            Figure("ready threads together", _ready(sharing), "", SAMPLES, names(members)),
+            Figure("context switches", switches, "/s", SAMPLES, names(members)),
+        ),
+        remedy=Remedy(
+            "let the launcher divide the CPUs among those who share them",
+            changes,
+            "" if changes else _SNIPPET,
+            "" if changes else "where the program sets its threads, or the shell's environment",
+        ),
+        confidence=Confidence.CERTAIN,
+        weight=max(0.4, 1 - cpus / max(_ready(sharing), 0.1)),
+        members=names(members),
+        gain=_SHARED_GAIN,
+    )
+
+
+def _sharing(measured: list[tuple[MemberFacts, Use]]) -> list[list[tuple[MemberFacts, Use]]]:
+    """Members of a node that may run on the same CPUs, directly or through others."""
+    groups: list[list[tuple[MemberFacts, Use]]] = []
+    for member, use in measured:
+        near = [
+            group
+            for group in groups
+            if group[0][0].node == member.node and _union([one for one, _ in group]) & _cpus(member)
+        ]
+        apart = [group for group in groups if group not in near]
+        groups = [*apart, [*(pair for group in near for pair in group), (member, use)]]
+    return [group for group in groups if len(group) > 1]
+
+
+def _crowd_together(sharing: list[tuple[MemberFacts, Use]]) -> bool:
+    members = [member for member, _ in sharing]
+    cpus = len(_union(members))
+    if max(_told(member) for member in members) < 2:
+        return False
+    together = sum(_told(member) * member.processes for member in members)
+    return together > cpus and _ready(sharing) > _SHARED_CROWD * max(cpus, len(members))
+
+
+def _ready(sharing: list[tuple[MemberFacts, Use]]) -> float:
+    """Threads that ran or wanted to, of those that the members were told to have."""
+    return sum(
+        min(use.runnable or 0.0, _told(member) * member.processes) for member, use in sharing
+    )
+
+
+def _cpus(member: MemberFacts) -> frozenset[int]:
+    return member.allowed_cpus or member.held_cpus
+
+
+def _union(members: list[MemberFacts]) -> frozenset[int]:
+    return frozenset().union(*(_cpus(member) for member in members))
 
 
 def _told(member: MemberFacts) -> int:
