@@ -117,7 +117,8 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
-	for each in overhead pinning threads stacks ps remedies start brain quality simulator doctor kube; do \
+	$(PIP) -r requirements/versus.txt
+	for each in versus overhead pinning threads stacks ps remedies start brain quality simulator doctor kube; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 
