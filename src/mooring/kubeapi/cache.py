@@ -103,7 +103,12 @@ class Cache(Generic[View]):
             return
         if before is not None and version and version == before.version and before.uid == uid:
             return
-        view = self._parse(obj)
+        try:
+            view = self._parse(obj)
+        except Exception as error:
+            # One object that cannot be read must not cost the others theirs.
+            self._trouble(f"{self._kind.plural} {'/'.join(key)} cannot be read: {error!r:.200}")
+            return
         self._entries[key] = Entry(uid, version, view)
         self._changed(before.view if before else None, view)
 

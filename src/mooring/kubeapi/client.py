@@ -17,6 +17,7 @@ from mooring.kubeapi.resources import POD, Kind
 FIELD_MANAGER = "mooring"
 #: A page as Python objects takes ten times the room of its text: few at a time keep memory low.
 _PAGE = 100
+_LARGEST_POD_ANSWER_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,11 @@ class Client(Connection):
         return True
 
     async def proxy(self, pod: str, namespace: str, port: int, path: str) -> Json:
-        """What a pod answers over HTTP, reached through the API server."""
+        """What a pod answers over HTTP, through the API server. Pods are not trusted: a long
+        answer is none (Unreachable)."""
         route = POD.path(namespace, f"{pod}:{port}", "proxy") + path
-        return await self.call("GET", route, "pods/proxy")
+        request = Request("GET", route, "pods/proxy", most_bytes=_LARGEST_POD_ANSWER_BYTES)
+        return (await self.answer(request)).read()
 
     async def pod_log(
         self, pod: str, namespace: str, params: Mapping[str, str]

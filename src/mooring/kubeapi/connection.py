@@ -29,6 +29,10 @@ from mooring.version import VERSION
 _CONNECTIONS = 64
 _CALL_TIMEOUT_S = 60.0
 _TRIES = 4
+#: A page of the largest objects that a server stores; one that sends more is none.
+_LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
+#: Of a refusal.
+_LARGEST_REFUSAL_BYTES = 1024 * 1024
 _LONGEST_RETRY_S = 10.0
 
 
@@ -53,6 +57,8 @@ class Request:
     body: Json = None
     content_type: str = JSON
     accept: str = JSON
+    most_bytes: int = _LARGEST_ANSWER_BYTES
+    """An answer that is longer counts as none."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -97,7 +103,9 @@ class Connection:
         connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context(self.access))
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": f"mooring/{VERSION}"},
+            # Never packed or unpacked: some kilobytes of a pod's answer could become gigabytes.
+            headers={"User-Agent": f"mooring/{VERSION}", "Accept-Encoding": "identity"},
+            auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=_CALL_TIMEOUT_S, sock_connect=10.0),
             read_bufsize=2**18,
         )
@@ -141,7 +149,7 @@ class Connection:
                 self._on_call(Call("WATCH", resource, status, time.monotonic() - started_s))
                 media = response.headers.get("Content-Type", JSON)
                 if status >= 400:
-                    told = _told(await response.read(), media)
+                    told = _told(await _read(response, _LARGEST_REFUSAL_BYTES), media)
                     raise api_error(status, told, f"GET {path}", _retry_after_s(response))
                 cutter: Cutter = Frames() if codec.is_protobuf(media) else Lines()
                 async for chunk in response.content.iter_any():
@@ -190,11 +198,11 @@ class Connection:
                 proxy=self._proxy,
                 server_hostname=self.access.tls_server_name or None,
             ) as response:
-                raw = await response.read()
+                raw = await _read(response, request.most_bytes)
                 media = response.headers.get("Content-Type", JSON)
                 status, retry_after_s = response.status, _retry_after_s(response)
                 again = status == 503 and "Retry-After" in response.headers
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise Unreachable(f"{request}: {_said(error)}") from error
         finally:
             duration_s = time.monotonic() - started_s
@@ -215,6 +223,18 @@ class Connection:
         if self._session is None:
             raise RuntimeError("the client is not open")
         return self._session
+
+
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """The whole answer. Raises ValueError as soon as it is longer than that."""
+    chunks: list[bytes] = []
+    length = 0
+    async for chunk in response.content.iter_any():
+        length += len(chunk)
+        if length > most_bytes:
+            raise ValueError(f"an answer of over {most_bytes} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def environment_proxy(server: str) -> str | None:

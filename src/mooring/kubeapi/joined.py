@@ -45,4 +45,6 @@ class Joined(Generic[View]):
             self.synced.set()
 
     def _of(self, namespace: str) -> Cache[View] | None:
-        return self._caches.get(None) or self._caches.get(namespace)
+        # An empty cache counts as false.
+        everywhere = self._caches.get(None)
+        return self._caches.get(namespace) if everywhere is None else everywhere

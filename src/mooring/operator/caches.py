@@ -23,7 +23,7 @@ from mooring.kubeapi.joined import Joined
 from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
 from mooring.model.cluster import KubeletPolicy
-from mooring.model.errors import BadInput
+from mooring.model.errors import BadInput, Problem
 from mooring.model.member import MemberId
 from mooring.model.resources import Counts
 from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view, record_of
@@ -33,6 +33,13 @@ from mooring.operator.record import Record, Stage
 from mooring.operator.stored import Stored
 
 log = logging.getLogger(__name__)
+
+
+def unreadable(error: Exception) -> Problem:
+    """What is said of a job that a reader fails on, without a rule that it breaks."""
+    return Problem(
+        "spec", f"what cannot be read ({type(error).__name__})", "a job that `moor validate` takes"
+    )
 
 
 class Caches:
@@ -150,6 +157,10 @@ class Caches:
             meaning = meaning_of(view.object)
         except BadInput as error:
             meaning = error
+        except Exception as error:
+            # Whatever a job does to its reader is that job's own failure.
+            log.exception("%s/%s cannot be read: a defect", *view.key)
+            meaning = BadInput(view.name, [unreadable(error)])
         self._meanings[view.uid] = (view.generation, meaning)
         return meaning
 

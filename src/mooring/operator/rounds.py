@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mooring.brain import queue
-from mooring.kubeapi.errors import Conflict, KubeError
+from mooring.kubeapi.errors import Conflict, Invalid, KubeError
 from mooring.operator import admission
 from mooring.operator.admission import Candidate
 from mooring.operator.caches import Caches
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 _PAUSE_S = 0.01
 _REST_S = 0.05
 _AT_LEAST_EVERY_S = 30.0
+#: How long the queue goes on without a job that it fails on.
+_ASIDE_S = 60.0
 #: The stages that a round looks at; a new job has none yet.
 _IN_QUEUE = (None, Stage.QUEUED.value, Stage.ADMITTED.value)
 
@@ -51,6 +53,7 @@ class Rounds:
     ) -> None:
         self._caches, self._statuses, self._work = caches, statuses, work
         self._last = admission.LastRound()
+        self._aside: dict[str, float] = {}
         self._metrics, self._due, self._allowed, self._now = metrics, due, allowed, now
 
     async def run(self) -> None:
@@ -77,17 +80,13 @@ class Rounds:
     async def one(self) -> None:
         """One round."""
         started_s, now_s = time.monotonic(), self._now()
-        candidates = list(self._candidates())
-        caches = self._caches
-        decisions = admission.decide(
-            candidates,
-            caches.machines(),
-            caches.pods,
-            caches.pools,
-            now_s,
-            storage=caches.stored.storage,
-            last=self._last,
-        )
+        candidates = list(self._candidates(now_s))
+        try:
+            decisions = self._decide(candidates, now_s)
+        except Exception:
+            log.exception("admission: a defect; the jobs are tried one by one")
+            candidates = self._without_culprits(candidates, now_s)
+            decisions = self._decide(candidates, now_s)
         by_name = {job_key(one.view.key): one for one in candidates}
         for decision in decisions:
             if not await self._carry_out(decision, by_name[decision.job], now_s):
@@ -99,15 +98,54 @@ class Rounds:
         if later:
             asyncio.get_running_loop().call_later(min(later) - now_s, self._due.set)
 
-    def _candidates(self) -> Iterator[Candidate]:
+    def _decide(self, candidates: Sequence[Candidate], now_s: float) -> Sequence[queue.Decision]:
+        caches = self._caches
+        return admission.decide(
+            candidates,
+            caches.machines(),
+            caches.pods,
+            caches.pools,
+            now_s,
+            storage=caches.stored.storage,
+            last=self._last,
+        )
+
+    def _without_culprits(self, candidates: Sequence[Candidate], now_s: float) -> list[Candidate]:
+        """Those with which alone a round can be decided; the others are set aside."""
+        self._last = admission.LastRound()
+        good = []
+        for candidate in candidates:
+            try:
+                self._decide([candidate], now_s)
+                good.append(candidate)
+            except Exception as error:
+                self._set_aside(candidate, f"{type(error).__name__} while it was placed", now_s)
+        self._last = admission.LastRound()
+        return good
+
+    def _set_aside(self, candidate: Candidate, why: str, now_s: float) -> None:
+        """The queue goes on without this job for a while. What its pods hold is counted."""
+        log.error("%s/%s is left out of the queue: %s", *candidate.view.key, why)
+        self._aside[candidate.view.uid] = now_s + _ASIDE_S
+
+    def _candidates(self, now_s: float) -> Iterator[Candidate]:
+        self._aside = {uid: until_s for uid, until_s in self._aside.items() if until_s > now_s}
         for view in self._caches.jobs:
             if view.deleting or view.status.get("stage") not in _IN_QUEUE:
                 continue
+            if view.uid in self._aside:
+                continue
             meaning = self._caches.meaning(view)
-            if isinstance(meaning, Meaning):
+            if not isinstance(meaning, Meaning):
+                continue
+            try:
                 one = admission.candidate(view, meaning, self._caches.record(view, meaning))
-                if one is not None:
-                    yield one
+            except Exception:
+                log.exception("%s/%s has no part in the queue: a defect", *view.key)
+                self._aside[view.uid] = now_s + _ASIDE_S
+                continue
+            if one is not None:
+                yield one
 
     async def _carry_out(self, decision: queue.Decision, one: Candidate, now_s: float) -> bool:
         """False if the job has changed since it was decided on."""
@@ -118,6 +156,10 @@ class Rounds:
         try:
             await self._statuses.save(one.view, one.meaning, record, pods, now_s)
         except Conflict:
+            return False
+        except Invalid as error:
+            # Those after it may count on what was refused: the next round goes without this job.
+            self._set_aside(one, f"its status is refused: {error.message:.200}", now_s)
             return False
         if isinstance(decision, queue.Admit):
             self._metrics.admitted(now_s - one.record.queued_at_s)

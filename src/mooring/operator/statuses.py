@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.brain import queue
 from mooring.kubeapi.document import Json, Object, number, texts
-from mooring.kubeapi.errors import NotFound
+from mooring.kubeapi.errors import Invalid, NotFound
 from mooring.kubeapi.joined import Joined
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
@@ -137,7 +137,7 @@ class Statuses:
 
     async def _write(self, view: JobView, after: Object, written: _Written) -> JobView:
         try:
-            answer = await self._carrier.write_status(view, after)
+            answer = await self._write_or_without_figures(view, after)
         except NotFound:
             self.forget(view.uid)
             return view
@@ -147,6 +147,17 @@ class Statuses:
         if any(before.get(key) != after.get(key) for key in ("phase", "reason")):
             self._tell(view, after)
         return parse_view(answer)
+
+    async def _write_or_without_figures(self, view: JobView, after: Object) -> Object:
+        """Figures come from the job's own pods: if the server refuses them, the rest is said."""
+        try:
+            return await self._carrier.write_status(view, after)
+        except Invalid as error:
+            plain = {key: value for key, value in after.items() if key not in _FIGURES}
+            if len(plain) == len(after):
+                raise
+            log.warning("%s/%s: written without figures: %s", *view.key, error)
+            return await self._carrier.write_status(view, plain)
 
     def _tell(self, view: JobView, after: Object) -> None:
         """An event for people; nobody waits until it is written."""

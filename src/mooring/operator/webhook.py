@@ -19,6 +19,7 @@ from aiohttp import web
 
 from mooring.install.names import WEBHOOK_PATH
 from mooring.model.errors import BadInput, Problem
+from mooring.operator.caches import unreadable
 from mooring.operator.discretion import discreet
 from mooring.spec.changes import forbidden_changes
 from mooring.spec.job import TrainingJob
@@ -47,7 +48,12 @@ def webhook_application(check: Check) -> web.Application:
         except (ValueError, KeyError, TypeError, RecursionError):
             return web.Response(status=400, text="accepted: an AdmissionReview of version v1\n")
         # A job of many members takes a while to check; others must not wait for it.
-        problems = await asyncio.to_thread(refusals, admission, check)
+        try:
+            problems = await asyncio.to_thread(refusals, admission, check)
+        except Exception as error:
+            # An error of ours would let the object pass where the webhook is set to be ignored.
+            log.exception("a review: a defect; the object is refused")
+            problems = [unreadable(error)]
         return web.json_response(_answer(uid, problems))
 
     application = web.Application(client_max_size=_LARGEST_REVIEW_BYTES)

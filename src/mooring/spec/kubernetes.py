@@ -26,17 +26,24 @@ RESERVED_LABEL_PREFIX = "mooring.dev/"
 def _check_object(value: object) -> object:
     if not isinstance(value, dict) or not value:
         raise reject(value, "a mapping, as in a pod")
-    if _depth(value) > _DEEPEST:
-        raise reject(value, f"a mapping at most {_DEEPEST} levels deep")
+    if _is_deeper(value, _DEEPEST):
+        raise reject("a mapping of more levels", f"a mapping at most {_DEEPEST} levels deep")
     return value
 
 
-def _depth(value: object) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(_depth, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(_depth, value), default=0)
-    return 0
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether mappings and lists are nested beyond `levels`. It looks no further than that: what
+    comes from outside may be nested deeper than Python can recurse."""
+    here = [value]
+    for _ in range(levels):
+        below: list[object] = []
+        for part in here:
+            if isinstance(part, dict):
+                below += part.values()
+            elif isinstance(part, list):
+                below += part
+        here = below
+    return any(isinstance(part, dict | list) for part in here)
 
 
 #: A piece of a pod that is passed on as it is.

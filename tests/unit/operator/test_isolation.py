@@ -1,0 +1,260 @@
+"""Whatever one job does to its reader, the queue or its status stays that job's own failure."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from kube.operator import training_job
+from mooring.bodies.kubernetes.live import parse_live
+from mooring.bodies.kubernetes.pod import Image
+from mooring.install.status_schema import JOB_STATUS
+from mooring.kubeapi.cache import Cache
+from mooring.kubeapi.client import Client
+from mooring.kubeapi.document import Object, text
+from mooring.kubeapi.errors import Invalid, Unreachable
+from mooring.kubeapi.kubeconfig import Access
+from mooring.kubeapi.resources import TRAINING_JOB
+from mooring.model.errors import BadInput
+from mooring.operator import admission, caches, rounds
+from mooring.operator.admission import anywhere
+from mooring.operator.caches import Caches
+from mooring.operator.carry import Carrier
+from mooring.operator.cycle import admit
+from mooring.operator.jobs import meaning_of, parse_view
+from mooring.operator.metrics import Metrics
+from mooring.operator.pulse import Live, pinning_of
+from mooring.operator.record import Record
+from mooring.operator.rounds import Rounds
+from mooring.operator.statuses import Statuses
+from mooring.operator.webhook import webhook_application
+from mooring.operator.work import WorkQueue
+from unit.kubeapi.answering import answering
+from unit.kubeapi.fake_server import status
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """A volume that is nested deeper than Python can recurse."""
+    inner: dict[str, Any] = {"end": "x"}
+    for _ in range(levels):
+        inner = {"in": inner}
+    return {"name": "deep", "csi": inner}
+
+
+def stored(name: str, **kubernetes: Any) -> dict[str, Any]:
+    job = training_job(name, {"worker": 1})
+    job["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}", "generation": 1}
+    job["spec"].setdefault("kubernetes", {}).update(kubernetes)
+    return job
+
+
+def empty_caches() -> Caches:
+    return Caches(
+        Client(Access("http://127.0.0.1:1")),
+        namespaces=(),
+        resync_s=600.0,
+        ask_kubelets=False,
+        concerned=lambda key: None,
+        moved=lambda key: None,
+        bound=lambda key: None,
+        room=lambda: None,
+        trouble=lambda: None,
+    )
+
+
+@pytest.mark.parametrize("levels", [20, 600, 100_000])
+def test_a_job_nested_too_deeply_is_refused_by_its_field(levels: int) -> None:
+    with pytest.raises(BadInput, match=r"spec\.kubernetes\.volumes.*16 levels deep"):
+        meaning_of(stored("deep", volumes=[nested(levels)]))
+
+
+def test_a_reader_that_fails_is_the_jobs_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(obj: object) -> None:
+        raise RecursionError
+
+    known = empty_caches()
+    monkeypatch.setattr(caches, "meaning_of", fails)
+    meaning = known.meaning(parse_view(stored("bad")))
+    assert isinstance(meaning, BadInput)
+    assert "cannot be read (RecursionError)" in str(meaning)
+
+
+def test_an_object_that_cannot_be_parsed_leaves_the_others() -> None:
+    def parse(obj: Object) -> str:
+        if text(obj, "metadata", "name") == "bad":
+            raise RecursionError
+        return text(obj, "metadata", "name")
+
+    troubles: list[str] = []
+    cache: Cache[str] = Cache(
+        Client(Access("http://127.0.0.1:1")),
+        TRAINING_JOB,
+        parse,
+        changed=lambda before, after: None,
+        trouble=troubles.append,
+    )
+    cache.put(stored("bad"))
+    cache.put(stored("good"))
+    assert list(cache) == ["good"]
+    assert troubles == ["trainingjobs ns/bad cannot be read: RecursionError()"]
+
+
+def review(obj: dict[str, Any]) -> dict[str, Any]:
+    request = {"uid": "1", "operation": "CREATE", "object": obj, "oldObject": None}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def test_the_webhook_refuses_what_it_fails_on() -> None:
+    def fails(obj: object) -> Any:
+        raise RuntimeError("a defect")
+
+    async def ask() -> Any:
+        async with (
+            TestClient(TestServer(webhook_application(fails))) as client,
+            client.post("/validate", json=review(stored("any"))) as response,
+        ):
+            assert response.status == 200
+            return await response.json()
+
+    answer = asyncio.run(ask())["response"]
+    assert answer["allowed"] is False
+    assert "cannot be read (RuntimeError)" in answer["status"]["message"]
+
+
+class Stage:
+    """Rounds over caches that the test fills; what would be written is kept."""
+
+    def __init__(self, refused: frozenset[str] = frozenset()) -> None:
+        self.caches = empty_caches()
+        self.admitted: list[str] = []
+        self._refused = refused
+        amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+        self.caches.nodes.put(
+            {
+                "metadata": {"name": "n0", "uid": "n0", "resourceVersion": "1"},
+                "status": {
+                    "allocatable": amounts,
+                    "capacity": amounts,
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            }
+        )
+        self.rounds = Rounds(
+            self.caches,
+            self,  # type: ignore[arg-type]
+            WorkQueue(),
+            Metrics(),
+            asyncio.Event(),
+            lambda: True,
+            lambda: 1000.0,
+        )
+
+    async def save(self, view: Any, *rest: Any) -> Any:
+        if view.name in self._refused:
+            raise Invalid(422, "Invalid", "steps: must be at least 0", "PUT status")
+        self.admitted.append(view.name)
+        return view
+
+
+def test_the_queue_goes_on_without_a_job_that_it_fails_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = admission.decide
+
+    def fails_on_bad(candidates: Any, *rest: Any, **more: Any) -> Any:
+        if any(one.view.name == "bad" for one in candidates):
+            raise RecursionError
+        return real(candidates, *rest, **more)
+
+    monkeypatch.setattr(rounds.admission, "decide", fails_on_bad)
+    stage = Stage()
+    for name in ("bad", "good", "fine"):
+        stage.caches.jobs.put(stored(name))
+    asyncio.run(stage.rounds.one())
+    assert sorted(stage.admitted) == ["fine", "good"]
+
+
+def test_the_queue_goes_on_without_a_job_whose_status_is_refused() -> None:
+    stage = Stage(refused=frozenset({"bad"}))
+    for name in ("bad", "good"):
+        stage.caches.jobs.put(stored(name))
+
+    async def two_rounds() -> None:
+        await stage.rounds.one()
+        await stage.rounds.one()
+
+    asyncio.run(two_rounds())
+    assert stage.admitted == ["good"]
+
+
+def test_a_status_that_is_refused_is_written_without_figures() -> None:
+    written: list[dict[str, Any]] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        written.append(body["status"])
+        if "steps" in body["status"]:
+            return web.json_response(status(422, "Invalid"), status=422)
+        return web.json_response(body)
+
+    async def story() -> None:
+        async with answering(handle) as client:
+            carrier = Carrier(client, Image("x:1"))
+            live = Live(examples_per_s=1.0, step=3)
+            statuses = Statuses(carrier, empty_caches().jobs, WorkQueue(), lambda uid: live)
+            job = stored("j")
+            view, meaning = parse_view(job), meaning_of(job)
+            record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
+            await statuses.save(view, meaning, record, {}, 1000.0)
+
+    asyncio.run(story())
+    assert [("steps" in one) for one in written] == [True, False]
+    assert written[1]["stage"] == "Admitted"
+
+
+HOSTILE: list[Any] = [
+    {"step": -1, "total": -5, "examples": -3},
+    {"step": 1e400, "examples": float("nan"), "loss": float("inf")},
+    {"step": 2**70, "threads": -(2**70), "examples": 10**400},
+    {"cpus": [-1, 2**80, "x", None], "own": "yes", "own_why": "y" * 100_000},
+    {"cpus": list(range(0, 200_000, 2)), "own_why": "\x1b[31mred\x00"},
+    {"step": True, "own_why": ["not", "text"]},
+    [],
+    None,
+]
+
+
+@pytest.mark.parametrize("told", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_pods_say_fits_into_a_status(told: Any) -> None:
+    members = parse_live({"members": {"worker-0": told, "n" * 5000: {"cpus": [1]}}})
+    assert set(members) == {"worker-0"}
+    one = members["worker-0"]
+    assert all(value is None or value >= 0 for value in (one.step, one.total, one.examples))
+    longest = JOB_STATUS["properties"]["pinning"]["additionalProperties"]["maxLength"]
+    for words in pinning_of(members).values():
+        assert len(words) <= longest
+        assert words.isprintable()
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_long_answer_of_a_pod_is_none(packed: bool) -> None:
+    long = b'{"members": {"worker-0": {"own_why": "' + b"x" * (64 * 2**20) + b'"}}}'
+    body = gzip.compress(long) if packed else long
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        headers = {"Content-Type": "application/json"}
+        if packed:
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(body=body, headers=headers)
+
+    async def story() -> None:
+        async with answering(handle) as client:
+            with pytest.raises(Unreachable):
+                await client.proxy("p", "ns", 5499, "/status")
+
+    asyncio.run(story())
