@@ -75,7 +75,9 @@ def test_a_failing_member_fails_the_job_and_ends_the_others(moor: Moor, tmp_path
     answer = moor("run", job)
     assert answer.returncode == 1
     assert "worker-1 exited with code 3" in answer.stdout
-    assert "worker-1 printed last:\n  no data\n" in answer.stdout
+    assert "worker-1 ! no data\n" in answer.stdout
+    # Lines that stand just above are not repeated.
+    assert "printed last" not in answer.stdout
     codes = {m["member"]: (m["state"], m["exit_code"]) for m in moor.report()["members"]}
     assert codes["worker-1"] == ("failed", 3)
     assert codes["worker-0"] == codes["worker-2"] == ("ended", 143)

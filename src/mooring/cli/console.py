@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from rich.console import Console
@@ -15,5 +16,16 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The caller decides what a reader that has left means; rich would end the program."""
+        raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
+
+
 def console() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    return _Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+
+
+def plain_console() -> Console:
+    """For a file that somebody may read later, whatever standard output is now."""
+    return _Console(highlight=False, width=_FILE_WIDTH, color_system=None, force_terminal=False)

@@ -1,37 +1,84 @@
-"""Showing a run while it runs: a live table on a terminal, plain lines anywhere else."""
+"""Showing a run while it runs: members' lines, and below them a live table on a terminal.
+
+All of it is read from the run's folder, so that `moor run` shows its own run by the same code as
+`moor attach` shows any. What cannot be shown (a closed terminal, a reader that left) never harms
+the run.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import click
 from rich.console import Console
 from rich.live import Live
 
+from mooring.cli.member_lines import MemberLines
 from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord
+from mooring.record.logs import LogLine
 from mooring.report import text
 from mooring.report.view import RunView
 
+_POLL_S = 0.25
 _REFRESH_S = 0.5
 _LINE_EVERY_S = 5.0
 
 
-class LiveView:
-    """Call `start` when the run exists and `tick` often; it decides when to draw."""
+@dataclass(frozen=True)
+class Shown:
+    """What a user wants to see of a run.
 
-    def __init__(self, console: Console) -> None:
+    `quiet`: only how it ended. `lines`: what members print; `only` these members, all if there are
+    none; `last`: of what each has printed so far only so many lines.
+    """
+
+    quiet: bool = False
+    lines: bool = True
+    only: tuple[str, ...] = ()
+    last: int | None = None
+
+
+class RunScreen:
+    """One run on one console. Call `tick` often; it decides when to draw."""
+
+    def __init__(self, console: Console, run: RunRecord, shown: Shown) -> None:
+        self.view = RunView(run)
         self._console = console
-        self._view: RunView | None = None
+        self._run = run
+        self._shown = shown
+        self._terminal = on_terminal(console)
+        self._lines = MemberLines(run, terminal=self._terminal, last=shown.last)
         self._live: Live | None = None
-        self._started_s = time.monotonic()
-        self._due_s = 0.0
-        self._line_due_s = 0.0
+        self._draw_due_s = 0.0
+        self._progress_due_s = 0.0
         self._told: dict[str, tuple[MemberState, int]] = {}
         self._phase: Phase | None = None
 
     def __enter__(self) -> Self:
+        if self._shown.quiet:
+            return self
+        if self._terminal:
+            self._live = Live(
+                console=self._console,
+                auto_refresh=False,
+                transient=True,
+                vertical_overflow="crop",
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        else:
+            run = self._run
+            self._console.print(f"run {run.info.id} in {run.root}", soft_wrap=True, highlight=False)
         return self
 
     def __exit__(
@@ -41,43 +88,45 @@ class LiveView:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            self.draw()
-            self._live.stop()
+            with suppress(OSError):
+                self._live.stop()
 
-    @property
-    def view(self) -> RunView | None:
-        return self._view
-
-    def start(self, run: RunRecord) -> None:
-        self._view = RunView(run)
-        if self._console.is_terminal:
-            self._live = Live(
-                console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop"
-            )
-            self._live.start()
-        else:
-            self._console.print(f"run {run.info.id} in {run.root}", soft_wrap=True, highlight=False)
-
-    def tick(self) -> None:
+    def tick(self, *, last: bool = False) -> None:
         now_s = time.monotonic()
-        if self._view is None or now_s < self._due_s:
+        due = last or now_s >= self._draw_due_s
+        if due:
+            self._draw_due_s = now_s + _REFRESH_S
+            # Before the lines: whoever has ended by now has all its lines in its log.
+            self.view.update()
+        if self._shown.quiet:
             return
-        self._due_s = now_s + _REFRESH_S
-        self.draw()
-
-    def draw(self) -> None:
-        if self._view is None:
+        if self._shown.lines:
+            self._print_lines(last)
+        if not due:
             return
-        self._view.update()
         if self._live is not None:
-            self._live.update(text.live(self._view, self._elapsed_s()), refresh=True)
+            self._live.update(text.live(self.view, self._elapsed_s()), refresh=True)
         else:
-            self._lines(self._view)
+            self._print_changes(self.view)
+
+    def showed(self, lines: Sequence[LogLine]) -> bool:
+        """Whether these lines are among the last that were shown."""
+        return self._shown.lines and not self._shown.quiet and self._lines.showed(lines)
 
     def _elapsed_s(self) -> float:
-        return time.monotonic() - self._started_s
+        return time.time() - self._run.info.created_s
 
-    def _lines(self, view: RunView) -> None:
+    def _print_lines(self, last: bool) -> None:
+        everybody = list(self.view.members)
+        if not everybody:
+            return
+        only = self._shown.only
+        chosen = [name for name in everybody if not only or name in only]
+        lines = self._lines.read(chosen, everybody, last=last)
+        if lines is not None:
+            self._console.print(lines, end="", crop=False, soft_wrap=True, highlight=False)
+
+    def _print_changes(self, view: RunView) -> None:
         for member in view.members.values():
             now = (member.state, member.attempt)
             before = self._told.get(member.name, (MemberState.WAITING, 0))
@@ -91,14 +140,87 @@ class LiveView:
             self._phase = view.phase
             self._say(f"job {view.phase.value}" + (f": {view.reason}" if view.reason else ""))
         now_s = time.monotonic()
-        if now_s >= self._line_due_s and view.phase is Phase.RUNNING:
-            self._line_due_s = now_s + _LINE_EVERY_S
+        if now_s >= self._progress_due_s and view.phase is Phase.RUNNING:
+            self._progress_due_s = now_s + _LINE_EVERY_S
             self._say(_progress_line(view))
 
     def _say(self, line: str) -> None:
         self._console.print(
             f"[{self._elapsed_s():6.1f}s] {line}", soft_wrap=True, highlight=False, markup=False
         )
+
+
+class Viewer:
+    """Shows the run of this process from a thread: whatever blocks the output, the run goes on.
+
+    Call `start` when the run exists; leaving the context ends it with all that is left to show.
+    """
+
+    def __init__(self, console: Console, shown: Shown) -> None:
+        self._screen: RunScreen | None = None
+        self._console = console
+        self._shown = shown
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def showed(self, lines: Sequence[LogLine]) -> bool:
+        """Whether these lines are among the last that were shown."""
+        return self._screen is not None and self._screen.showed(lines)
+
+    def start(self, run: RunRecord) -> None:
+        if self._shown.quiet:
+            return
+        self._screen = RunScreen(self._console, run, self._shown)
+        self._thread = threading.Thread(
+            target=self._show, args=(self._screen,), name="viewer", daemon=True
+        )
+        self._thread.start()
+
+    def _show(self, screen: RunScreen) -> None:
+        try:
+            follow(screen, self._over.is_set, self._over.wait)
+        except OSError as error:
+            silence(self._console)
+            with suppress(OSError):
+                click.echo(f"cannot show the run any more ({error}); it goes on", err=True)
+
+
+def follow(screen: RunScreen, over: Callable[[], bool], pause: Callable[[float], object]) -> None:
+    """Show a run until `over`, then what is left of it."""
+    with screen:
+        last = False
+        while not last:
+            last = over()
+            screen.tick(last=last)
+            if not last:
+                pause(_POLL_S)
+
+
+def on_terminal(console: Console) -> bool:
+    """Whether a person looks at a terminal that can move its cursor (FORCE_COLOR is none)."""
+    return console.file.isatty() and not console.is_dumb_terminal
+
+
+def silence(console: Console) -> None:
+    """Nobody can read what is printed from here on; printing must not fail for it."""
+    console.quiet = True
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _progress_line(view: RunView) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 import time
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import Target, on_cluster, target_of
+from mooring.cli.member_names import choose_members, colour
 
-_COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")
 _FOLLOW_POLL_S = 0.2
 _SPARE = 8
 
@@ -46,21 +47,27 @@ def logs(
         return
     from mooring.record import Tail, find_run
     from mooring.record.logs import LogLine, parse_log_line, read_log
+    from mooring.report.printable import printable
     from mooring.report.view import RunView
 
     record = find_run(run)
     view = RunView(record)
     view.update()
-    chosen = _choose(list(view.members), members)
+    chosen = choose_members(list(view.members), members, "moor logs", "MEMBER")
     prefix = _prefixes(chosen)
+
+    # What members print is text on a terminal; in a file it stays as it was.
+    on_terminal = sys.stdout.isatty()
 
     def show(line: LogLine) -> None:
         stamp = f"{line.at} " if timestamps else ""
-        click.echo(f"{prefix[line.member]} {stamp}{line.text}")
+        text = printable(line.text) if on_terminal else line.text
+        click.echo(f"{prefix[line.member]} {stamp}{text}")
 
     files = {member: record.log_file(member) for member in chosen}
     if not follow:
-        for line in heapq.merge(*(read_log(path, name, tail) for name, path in files.items())):
+        lines_of = (read_log(path, name, tail) for name, path in files.items())
+        for line in heapq.merge(*lines_of, key=lambda line: line.at):
             show(line)
         return
     tails = {member: Tail(path) for member, path in files.items()}
@@ -71,7 +78,8 @@ def logs(
         for member, reader in tails.items():
             while texts := reader.read_text():
                 fresh += [parse_log_line(text, member) for text in texts]
-        for line in sorted(fresh):
+        # Lines that were written together share a time: only a stable sort keeps their order.
+        for line in sorted(fresh, key=lambda line: line.at):
             show(line)
         if over and not fresh:
             return
@@ -93,7 +101,8 @@ async def _of_cluster(
 
     async with Client(target.access) as client:
         view = await find_job(client, job, target.namespace)
-    chosen = _choose([one.name for one in meaning_of(view.object).gang.members], wanted)
+    known_members = [member.name for member in meaning_of(view.object).gang.members]
+    chosen = choose_members(known_members, wanted, "moor logs", "MEMBER")
     prefix = _prefixes(chosen)
 
     def show(line: Line) -> None:
@@ -115,21 +124,9 @@ async def _of_cluster(
         tell(sentence)
 
 
-def _choose(known: list[str], wanted: tuple[str, ...]) -> list[str]:
-    from mooring.model.errors import BadInput
-
-    chosen: list[str] = []
-    for name in wanted:
-        found = [m for m in known if m == name or m.rsplit("-", 1)[0] == name]
-        if not found:
-            raise BadInput.at("moor logs", "MEMBER", repr(name), f"one of {', '.join(known)}")
-        chosen += [member for member in found if member not in chosen]
-    return chosen or known
-
-
 def _prefixes(members: list[str]) -> dict[str, str]:
     width = max(map(len, members), default=0)
     return {
-        member: click.style(f"{member:<{width}} |", fg=_COLOURS[index % len(_COLOURS)])
+        member: click.style(f"{member:<{width}} |", fg=colour(index))
         for index, member in enumerate(members)
     }

@@ -38,6 +38,18 @@ def where(command: Command) -> Command:
     return nodes(nic(command))
 
 
+def shown(command: Command) -> Command:
+    """--quiet and --only."""
+    quiet = click.option("--quiet", "-q", is_flag=True, help="Show only how it ended, and errors.")
+    only = click.option(
+        "--only",
+        multiple=True,
+        metavar="MEMBER",
+        help="Show lines of this member or role only, such as worker-0. Repeatable.",
+    )
+    return quiet(only(command))
+
+
 def complete_run(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

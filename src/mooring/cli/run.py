@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +15,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mooring.app import Result, Where
+    from mooring.cli.live import Shown
     from mooring.doctor import Diagnosis
     from mooring.model.plan import Plan
     from mooring.record import RunRecord
-    from mooring.report.figures import Report
+    from mooring.record.logs import LogLine
     from mooring.spec import TrainingJob
-
-_EXIT_INTERRUPTED = 130
-
-
-#: Enough for a Python traceback's end; the rest is in `moor logs`.
-_LAST_LINES = 15
 
 
 @click.command()
@@ -60,6 +55,7 @@ _LAST_LINES = 15
     show_default=True,
     help="Look at what trainers do with py-spy, where it is installed.",
 )
+@options.shown
 def run(
     job_file: Path,
     overrides: tuple[str, ...],
@@ -69,8 +65,13 @@ def run(
     fix: bool,
     probe_s: float,
     stacks: bool,
+    quiet: bool,
+    only: tuple[str, ...],
 ) -> int:
     """Run a job on this machine until it ends, and report where the time went.
+
+    What members print is shown as they print it, `!` marking standard error; `moor logs` has all
+    of it, also where there was too much to show.
 
     Ctrl-C stops every member cleanly; a second Ctrl-C does not wait for them.
 
@@ -79,17 +80,30 @@ def run(
     """
     from mooring.app import choose_nodes
     from mooring.cli.console import console as make_console
+    from mooring.cli.live import Shown
     from mooring.spec import load_job
 
     job = load_job(job_file, overrides)
+    shown = Shown(quiet=quiet, only=_members_meant(job, str(job_file), only))
     where = choose_nodes(nodes, nic_mbps)
     console = make_console()
-    if where.note:
+    if where.note and not quiet:
         console.print(where.note, style="dim", soft_wrap=True)
-    asked = _Asked(console, job_file, where, stacks)
+    asked = _Asked(console, job_file, where, stacks, shown)
     if not fix:
-        return _report(console, _carry_out(asked, job, directory))
+        return _report(asked, _carry_out(asked, job, directory))
     return _with_probe(asked, job, directory, probe_s)
+
+
+def _members_meant(job: TrainingJob, source: str, only: tuple[str, ...]) -> tuple[str, ...]:
+    """`--only` checked before anything starts."""
+    if not only:
+        return ()
+    from mooring import frameworks
+    from mooring.cli.member_names import choose_members
+
+    members = [member.name for member in frameworks.expand(job, source).members]
+    return tuple(choose_members(members, only, "moor run", "--only"))
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,15 @@ class _Asked:
     job_file: Path
     where: Where
     stacks: bool
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A run that has ended, and whether given lines of it stand on the screen just above."""
+
+    result: Result
+    showed: Callable[[Sequence[LogLine]], bool]
 
 
 def _carry_out(
@@ -108,20 +131,22 @@ def _carry_out(
     directory: Path | None,
     on_start: Callable[[RunRecord], None] = lambda run: None,
     stop_when: Callable[[], str | None] = lambda: None,
-) -> Result:
+) -> _Ended:
     from mooring.app import run_job
-    from mooring.cli.live import LiveView
+    from mooring.cli.live import Viewer
 
     console = asked.console
 
     def told(plan: Plan) -> None:
+        if asked.shown.quiet:
+            return
         for note in plan.notes:
             console.print(f"· {note}", style="dim", soft_wrap=True, markup=False)
 
-    with LiveView(console) as live:
+    with Viewer(console, asked.shown) as viewer:
 
         def started(run: RunRecord) -> None:
-            live.start(run)
+            viewer.start(run)
             on_start(run)
 
         result = run_job(
@@ -132,12 +157,10 @@ def _carry_out(
             source=str(asked.job_file),
             on_plan=told,
             on_start=started,
-            on_tick=live.tick,
             stop_when=stop_when,
             stacks=asked.stacks,
         )
-        live.draw()
-    return result
+    return _Ended(result, viewer.showed)
 
 
 def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probe_s: float) -> int:
@@ -147,22 +170,24 @@ def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probe_s
 
     console = asked.console
     enough = Enough(probe_s)
-    result = _carry_out(asked, job, None, enough.watch, enough)
+    ended = _carry_out(asked, job, None, enough.watch, enough)
+    result = ended.result
     if result.reason != PROBED:
         # It ended, failed or was interrupted before the probe was over: this was the run.
-        if result.phase.value == "Succeeded":
+        if result.phase.value == "Succeeded" and not asked.shown.quiet:
             console.print("the job ended within the probe: nothing was changed", style="dim")
-        return _report(console, result)
+        return _report(asked, ended)
     write_report(result.run)
     probed = after_probe(result.run)
-    _tell(console, probed.diagnosis, probed.patch)
+    if not asked.shown.quiet:
+        _tell(console, probed.diagnosis, probed.patch)
     try:
-        result = _carry_out(asked, probed.job, directory, lambda run: keep(probed, run))
+        ended = _carry_out(asked, probed.job, directory, lambda run: keep(probed, run))
     except Refused as refused:
         # More CPUs, memory or members were wanted than there are: as it was, it had a place.
         console.print(f"the changed job has no place ({refused}): it runs as it was", markup=False)
-        result = _carry_out(asked, job, directory)
-    return _report(console, result)
+        ended = _carry_out(asked, job, directory)
+    return _report(asked, ended)
 
 
 def _tell(console: Console, diagnosis: Diagnosis, patch: str) -> None:
@@ -174,31 +199,10 @@ def _tell(console: Console, diagnosis: Diagnosis, patch: str) -> None:
         console.print("no remedy that the job can carry: it runs as it is", style="dim")
 
 
-def _report(console: Console, result: Result) -> int:
-    from mooring.model.status import Phase
-    from mooring.report import text
+def _report(asked: _Asked, ended: _Ended) -> int:
+    from mooring.cli.ending import tell_end
     from mooring.report.finish import write_report
 
-    figures = write_report(result.run)
-    if result.phase is Phase.FAILED:
-        _last_words(console, result.run, figures)
-    console.print(text.report(figures))
-    console.print(f"run directory: {result.run.root}", style="dim", soft_wrap=True)
-    if result.phase is Phase.SUCCEEDED:
-        return 0
-    return _EXIT_INTERRUPTED if result.phase is Phase.STOPPED else 1
-
-
-def _last_words(console: Console, run: RunRecord, figures: Report) -> None:
-    """What the first member that failed printed last: most often the answer to why."""
-    from mooring.record.logs import read_log
-
-    failed = next((member for member in figures.members if member.state == "failed"), None)
-    if failed is None:
-        return
-    lines = list(read_log(run.log_file(failed.member), failed.member, _LAST_LINES))
-    if lines:
-        console.print(f"{failed.member} printed last:", style="bold")
-        for line in lines:
-            console.print(f"  {line.text}", markup=False, soft_wrap=True)
-        console.print()
+    run = ended.result.run
+    figures = write_report(run)
+    return tell_end(asked.console, run, figures, quiet=asked.shown.quiet, showed=ended.showed)

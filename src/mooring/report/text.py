@@ -140,6 +140,12 @@ def report(figures: Report) -> RenderableType:
     return Group(*parts)
 
 
+def result_line(figures: Report) -> str:
+    """How a run ended, in one line."""
+    why = f": {figures.reason}" if figures.reason else ""
+    return f"{figures.run} {figures.phase}{why} ({_summary(figures)})"
+
+
 def _summary(figures: Report) -> str:
     said = [f"{duration(figures.wall_s)} in all"]
     if figures.steps:

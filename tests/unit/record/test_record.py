@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mooring.model.errors import BadInput
-from mooring.record import Journal, Tail, create_run, find_run, list_runs, read_lines
+from mooring.record import Journal, Tail, create_run, find_run, list_runs, logs, read_lines
 from mooring.record.locks import NumberedLocks
+from mooring.record.logs import LogLine, LogTail, NewLines
 from mooring.record.runs import process_is
 
 
@@ -115,3 +116,61 @@ def test_numbered_locks_exclude_each_other_within_one_process(tmp_path: Path) ->
     second.close()
     assert first.take(8)
     first.close()
+
+
+def log_text(count: int, first: int = 0) -> str:
+    return "".join(f"2026-01-01T00:00:00.000000Z out 0 line {n}\n" for n in range(first, count))
+
+
+def test_a_log_is_followed_and_what_was_left_out_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "worker-0.log"
+    tail = LogTail(path, "worker-0")
+    assert tail.read(10) == NewLines([])
+    path.write_text(log_text(3) + "2026-01-01T00:00:00.000000Z err 0 half")
+    assert [line.text for line in tail.read(10).lines] == ["line 0", "line 1", "line 2"]
+    with path.open("a") as file:
+        file.write(" a line\n")
+    assert tail.read(10).lines == [
+        LogLine("2026-01-01T00:00:00.000000Z", "worker-0", "half a line", "err")
+    ]
+    with path.open("a") as file:
+        file.write(log_text(1000))
+    found = tail.read(2)
+    assert [line.text for line in found.lines] == ["line 998", "line 999"]
+    assert (found.skipped, found.exact) == (998, True)
+    with path.open("a") as file:
+        file.write("2026-01-01T00:00:00.000000Z err 0 no data\n" + log_text(1000))
+    found = tail.read(2)
+    assert [line.text for line in found.lines] == ["no data", "line 998", "line 999"]
+    assert found.skipped == 998
+    assert tail.waiting_bytes() == 0
+
+
+@pytest.mark.parametrize("counted", [1 << 30, 1 << 20])
+def test_of_a_long_log_only_the_end_is_taken_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int
+) -> None:
+    monkeypatch.setattr(logs, "_COUNTED_BYTES", counted)
+    path = tmp_path / "worker-0.log"
+    count = 100_000
+    path.write_text(log_text(count))
+    found = LogTail(path, "worker-0").read(10**9)
+    assert found.lines[-1].text == f"line {count - 1}"
+    assert sum(len(line.text) for line in found.lines) < 1 << 20
+    assert found.exact is (counted > path.stat().st_size)
+    assert found.skipped + len(found.lines) == pytest.approx(count, rel=0.05)
+    if found.exact:
+        assert found.skipped + len(found.lines) == count
+
+
+@pytest.mark.parametrize(("asked", "texts"), [(0, []), (2, ["line 1", "line 2"]), (9, None)])
+def test_a_log_can_be_followed_from_its_last_lines(
+    tmp_path: Path, asked: int, texts: list[str] | None
+) -> None:
+    path = tmp_path / "worker-0.log"
+    path.write_text(log_text(3))
+    tail = LogTail(path, "worker-0")
+    tail.start_at_last(asked)
+    everything = ["line 0", "line 1", "line 2"]
+    expected = everything if texts is None else texts
+    assert [line.text for line in tail.read(100).lines] == expected
