@@ -10,7 +10,8 @@ from types import FrameType
 class StopSignals:
     """Ctrl-C, SIGTERM and SIGHUP become requests to stop, for as long as a run lasts.
 
-    The handlers stay while a run cleans up, so that a further Ctrl-C cannot cut that off.
+    The handlers stay while a run cleans up, so that a further Ctrl-C cannot cut that off. Where
+    SIGHUP is ignored (`nohup`), it stays ignored: that run is to outlive its terminal.
     """
 
     _WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -22,7 +23,9 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         # Python delivers signals to the main thread only; elsewhere the caller keeps its own.
         if threading.current_thread() is threading.main_thread():
-            self._before = {each: signal.signal(each, self._caught) for each in self._WATCHED}
+            ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            watched = [each for each in self._WATCHED if not (ignored and each is signal.SIGHUP)]
+            self._before = {each: signal.signal(each, self._caught) for each in watched}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 #: Said by the shell behind the command: it has ended, with this code.
 _ENDED = "[exit code "
@@ -46,17 +47,21 @@ class Terminal:
 
 @contextmanager
 def terminal(
-    folder: Path, columns: int, rows: int, command: list[str], env: Mapping[str, str]
+    columns: int, rows: int, command: list[str], env: Mapping[str, str]
 ) -> Iterator[Terminal]:
     """`command` in a new terminal, which is closed at the end whatever runs in it."""
-    script = folder / "command.sh"
-    said = f'printf "\\n{_ENDED}%d]\\n" $?'
-    script.write_text(f"{shlex.join(command)}\n{said}\nexec sleep 3600\n")
-    window = Terminal(folder / "tmux")
-    start = ["tmux", "-S", str(window.socket), "-f", os.devnull, "new-session", "-d"]
-    start += ["-x", str(columns), "-y", str(rows), f"exec sh {shlex.quote(str(script))}"]
-    subprocess.run(start, env={**env, "LC_ALL": "C.UTF-8"}, timeout=30, check=True)
-    try:
-        yield window
-    finally:
-        subprocess.run(["tmux", "-S", str(window.socket), "kill-server"], timeout=30, check=False)
+    # The path of a socket must be short, and a server that is being ended still holds its own.
+    with TemporaryDirectory(prefix="terminal") as folder:
+        script = Path(folder, "command.sh")
+        said = f'printf "\\n{_ENDED}%d]\\n" $?'
+        # A key that interrupts the command does not end the shell that says how it ended.
+        script.write_text(f"trap : INT\n{shlex.join(command)}\n{said}\nexec sleep 3600\n")
+        window = Terminal(Path(folder, "tmux"))
+        start = ["tmux", "-S", str(window.socket), "-f", os.devnull, "new-session", "-d"]
+        start += ["-x", str(columns), "-y", str(rows), f"exec sh {shlex.quote(str(script))}"]
+        subprocess.run(start, env={**env, "LC_ALL": "C.UTF-8"}, timeout=30, check=True)
+        try:
+            yield window
+        finally:
+            end = ["tmux", "-S", str(window.socket), "kill-server"]
+            subprocess.run(end, timeout=30, check=False)

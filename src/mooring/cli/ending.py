@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rich.console import Console
 
@@ -30,16 +33,29 @@ def tell_end(
 
     `showed` tells whether lines stand on the screen just above: those are not repeated.
     """
-    if figures.phase == Phase.FAILED.value:
-        _last_words(console, run, figures, showed)
-    if quiet:
-        console.print(text.result_line(figures), soft_wrap=True, markup=False)
-    else:
-        console.print(text.report(figures))
-        console.print(f"run directory: {run.root}", style="dim", soft_wrap=True)
+    try:
+        if figures.phase == Phase.FAILED.value:
+            _last_words(console, run, figures, showed)
+        if quiet:
+            console.print(text.result_line(figures), soft_wrap=True, markup=False)
+        else:
+            console.print(text.report(figures))
+            console.print(f"run directory: {run.root}", style="dim", soft_wrap=True)
+    except OSError:
+        # A terminal that was closed, a reader that left: the exit code still says how it ended.
+        silence(console)
     if figures.phase == Phase.SUCCEEDED.value:
         return 0
     return EXIT_INTERRUPTED if figures.phase == Phase.STOPPED.value else 1
+
+
+def silence(console: Console) -> None:
+    """Nobody can read what is printed from here on; printing must not fail for it."""
+    console.quiet = True
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _last_words(

@@ -7,8 +7,6 @@ the run.
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +19,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
+from mooring.cli.ending import silence
 from mooring.cli.member_lines import MemberLines
 from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord
@@ -212,15 +211,6 @@ def follow(screen: RunScreen, over: Callable[[], bool], pause: Callable[[float],
 def on_terminal(console: Console) -> bool:
     """Whether a person looks at a terminal that can move its cursor (FORCE_COLOR is none)."""
     return console.file.isatty() and not console.is_dumb_terminal
-
-
-def silence(console: Console) -> None:
-    """Nobody can read what is printed from here on; printing must not fail for it."""
-    console.quiet = True
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def _progress_line(view: RunView) -> str:

@@ -19,6 +19,7 @@ _COMMANDS = {
     "explain": ("mooring.cli.explain:explain", "Explain each node's answer, and what would help."),
     "profile": ("mooring.cli.profile:profile", "Show a profile, or write it for kube-scheduler."),
     "run": ("mooring.cli.run:run", "Run a job on this machine until it ends."),
+    "attach": ("mooring.cli.attach:attach", "Show a run that goes on elsewhere."),
     "ps": ("mooring.cli.runs:ps", "List runs."),
     "logs": ("mooring.cli.logs:logs", "Print what members printed, merged."),
     "report": ("mooring.cli.runs:report", "Show the figures of a run."),

@@ -60,6 +60,7 @@ def complete_run(
 
 
 run_name = click.argument("run", metavar="RUN", shell_complete=complete_run)
+last_run_name = click.argument("run", metavar="[RUN]", default="last", shell_complete=complete_run)
 
 
 def output(*formats: str) -> Callable[[Command], Command]:

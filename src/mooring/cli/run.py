@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Look at what trainers do with py-spy, where it is installed.",
 )
+@click.option(
+    "--detach",
+    "-d",
+    is_flag=True,
+    help="Return once the job has started; it goes on by itself, also after a logout.",
+)
 @options.shown
 def run(
     job_file: Path,
@@ -65,6 +71,7 @@ def run(
     fix: bool,
     probe_s: float,
     stacks: bool,
+    detach: bool,
     quiet: bool,
     only: tuple[str, ...],
 ) -> int:
@@ -77,6 +84,8 @@ def run(
 
     With --fix the job is first run for some seconds and looked at as `moor doctor` does. The job
     file stays as it is; the report shows the speed before and after.
+
+    With --detach, `moor attach` shows the run until it ends, `moor stop` stops it.
     """
     from mooring.app import choose_nodes
     from mooring.cli.console import console as make_console
@@ -90,6 +99,15 @@ def run(
     if where.note and not quiet:
         console.print(where.note, style="dim", soft_wrap=True)
     asked = _Asked(console, job_file, where, stacks, shown)
+    if detach:
+        from mooring.cli.console import plain_console
+        from mooring.cli.detach import Parent, divide
+
+        side = divide()
+        if isinstance(side, Parent):
+            return side.wait(console, quiet=quiet)
+        shown = replace(shown, lines=False)
+        asked = replace(asked, console=plain_console(), shown=shown, on_start=side.started)
     if not fix:
         return _report(asked, _carry_out(asked, job, directory))
     return _with_probe(asked, job, directory, probe_s)
@@ -115,6 +133,7 @@ class _Asked:
     where: Where
     stacks: bool
     shown: Shown
+    on_start: Callable[[RunRecord], None] = lambda run: None
 
 
 @dataclass(frozen=True)
@@ -146,6 +165,7 @@ def _carry_out(
     with Viewer(console, asked.shown) as viewer:
 
         def started(run: RunRecord) -> None:
+            asked.on_start(run)
             viewer.start(run)
             on_start(run)
 

@@ -11,6 +11,7 @@ members/M/        M's contract and files
 files/            copies of the job's files
 released          empty; exists once the run holds nothing any more
 report.json       the figures, once the run has ended
+output.log        what `moor` itself printed, of a run with `--detach`
 fix.json          the probe before it and the remedies, of a run with `--fix`
 """
 
@@ -71,6 +72,10 @@ class RunRecord:
     @property
     def fix_file(self) -> Path:
         return self.root / "fix.json"
+
+    @property
+    def output_file(self) -> Path:
+        return self.root / "output.log"
 
     @property
     def files_dir(self) -> Path:

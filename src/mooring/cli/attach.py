@@ -1,0 +1,98 @@
+"""`moor attach`: a run of another process, as `moor run` shows its own."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from mooring.cli import options
+
+if TYPE_CHECKING:
+    from mooring.cli.live import RunScreen
+    from mooring.interrupts import StopSignals
+    from mooring.record import RunRecord
+
+_NEXT_RUN_POLL_S = 0.2
+
+
+@click.command()
+@options.last_run_name
+@click.option(
+    "-n", "--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines of each."
+)
+@options.shown
+def attach(run: str, tail: int | None, quiet: bool, only: tuple[str, ...]) -> int:
+    """Show a run that goes on elsewhere until it ends, with its report and its exit code.
+
+    RUN is the last one if it is not given. Ctrl-C leaves it; the run goes on. What members printed
+    before is shown from the beginning.
+    """
+    from mooring.cli.console import console as make_console
+    from mooring.cli.ending import EXIT_INTERRUPTED, tell_end
+    from mooring.cli.live import RunScreen, Shown
+    from mooring.cli.member_names import choose_members
+    from mooring.interrupts import StopSignals
+    from mooring.record import find_run
+    from mooring.report.finish import read_report
+    from mooring.report.view import RunView
+
+    console = make_console()
+    record = find_run(run)
+    view = RunView(record)
+    view.update()
+    meant = tuple(choose_members(list(view.members), only, "moor attach", "--only")) if only else ()
+    shown = Shown(quiet=quiet, only=meant, last=tail)
+    if view.phase.final or view.lost:
+        if not quiet:
+            said = "has lost its moor process" if view.lost else "has ended already"
+            console.print(f"{record.info.id} {said}", soft_wrap=True)
+        return tell_end(console, record, read_report(record), quiet=quiet)
+    with StopSignals() as signals:
+        while True:
+            screen = RunScreen(console, record, shown)
+            followed = _follow(screen, record, signals)
+            following = _run_after_probe(record, screen, signals) if followed else None
+            if following is None:
+                break
+            record, shown = following, replace(shown, last=None)
+    if not followed:
+        name = record.info.id
+        click.echo(
+            f"left {name}, which goes on; back: moor attach {name}, end it: moor stop {name}"
+        )
+        return EXIT_INTERRUPTED
+    return tell_end(console, record, read_report(record), quiet=quiet, showed=screen.showed)
+
+
+def _follow(screen: RunScreen, run: RunRecord, signals: StopSignals) -> bool:
+    """Show it until it ends; False if the user left before that."""
+    from mooring.cli.live import follow
+
+    asked_to_leave: list[str] = []
+
+    def over() -> bool:
+        asked_to_leave.extend(signals.take())
+        return bool(asked_to_leave) or screen.view.phase.final or not run.alive()
+
+    follow(screen, over, time.sleep)
+    return screen.view.phase.final or not asked_to_leave
+
+
+def _run_after_probe(probe: RunRecord, screen: RunScreen, signals: StopSignals) -> RunRecord | None:
+    """The run that the same process starts once its probe is over; None if this was no probe."""
+    from mooring.doctor.probing import PROBED
+    from mooring.record import list_runs
+
+    while screen.view.reason == PROBED and probe.alive() and not signals.take():
+        for run in list_runs():
+            same = (run.info.pid, run.info.pid_started_s) == (
+                probe.info.pid,
+                probe.info.pid_started_s,
+            )
+            if same and run.info.created_s > probe.info.created_s:
+                return run
+        time.sleep(_NEXT_RUN_POLL_S)
+    return None
