@@ -152,22 +152,29 @@ def test_a_reader_that_leaves_does_not_end_the_job(moor: Moor, tmp_path: Path) -
     assert moor.report()["phase"] == "Succeeded"
 
 
-def test_on_a_terminal_lines_scroll_above_the_table(moor: Moor, tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", [60, 80])
+def test_on_a_terminal_lines_scroll_above_the_table(
+    moor: Moor, tmp_path: Path, columns: int
+) -> None:
     gate = tmp_path / "open"
     code = (
         "import os, sys, time\n"
         "print('hello from the program'); [print('again') for _ in range(12)]\n"
         "print('y' * 200)\n"
+        'print(\'::mooring:: {"step": 3, "examples": 8, "loss": 0.5, "total": 9}\')\n'
         "if os.environ['MOORING_INDEX'] == '1': print('alone', file=sys.stderr)\n"
         f"while not os.path.exists({str(gate)!r}): time.sleep(0.02)\n"
         "print('last words', file=sys.stderr); sys.exit(4)"
     )
     command = moor_in("run", job_of(tmp_path, code))
-    with terminal(80, 24, command, moor.env) as window:
-        until(lambda: "alone" in window.screen() and "running" in window.screen(), "lines", 60)
+    with terminal(columns, 24, command, moor.env) as window:
+        shown = ("worker-1 ! alone", "3/9 steps")
+        until(lambda: all(words in window.screen() for words in shown), "lines and steps", 60)
+        until(lambda: window.screen().count(" running ") == 2, "both running", 60)
         screen = window.screen().splitlines()
-        assert max(map(len, screen)) <= 80
         table = next(n for n, line in enumerate(screen) if line.startswith("member"))
+        assert [line.split()[0] for line in screen[table + 1 :] if line] == ["worker-0", "worker-1"]
+        assert not any("…" in line for line in screen if "yyyy" not in line)
         assert screen.index("worker-1 ! alone") < table
         # Both print the same at about the same time; whether within one look depends on them.
         assert any(line.endswith("│ hello from the program") for line in screen)
@@ -179,6 +186,9 @@ def test_on_a_terminal_lines_scroll_above_the_table(moor: Moor, tmp_path: Path) 
         everything = window.everything()
         assert "! last words" in everything
         assert "printed last" not in everything
+        report = window.screen()
+        assert "4 failed" in report and "peak memory" in report
+        assert "…" not in report.rpartition("Failed")[2]
 
 
 def test_lines_that_were_written_at_once_are_followed_in_their_order(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from mooring.cli.console import console as make_console
 from mooring.cli.kube_options import Target
@@ -18,6 +17,7 @@ from mooring.model.errors import BadInput
 from mooring.operator.jobs import STOP
 from mooring.remote.jobs import JobRow, delete_job, find_job, list_jobs, stop_job
 from mooring.remote.report import JobReport, report_of
+from mooring.report.columns import Columns
 
 if TYPE_CHECKING:
     from mooring.operator.jobs import JobView
@@ -38,14 +38,12 @@ def ps(target: Target, show_all: bool, all_namespaces: bool, output: str) -> Non
         hint = "" if show_all else " (moor ps -a lists ended ones too)"
         click.echo(f"no jobs {where}{hint}")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    head = ("job", "phase", "ready", "pool", "age", "examples/s", "why")
-    for name in ("namespace", *head) if all_namespaces else head:
-        table.add_column(name, no_wrap=name != "why")
+    names = ("job", "phase", "ready", "pool", "age", "examples/s")
+    cells = []
     for row in rows:
         progress = row.progress
         rate = progress.examples_per_s
-        cells = (
+        own = (
             row.name,
             progress.phase,
             progress.ready or "–",
@@ -54,7 +52,13 @@ def ps(target: Target, show_all: bool, all_namespaces: bool, output: str) -> Non
             f"{rate:,.0f}" if rate is not None and not progress.final else "–",
             progress.message,
         )
-        table.add_row(*((row.namespace, *cells) if all_namespaces else cells))
+        cells.append((row.namespace, *own) if all_namespaces else own)
+    table = Columns.of_rows(
+        ("namespace", *names) if all_namespaces else names,
+        cells,
+        gives_way={"pool": 3, "age": 2, "examples/s": 1},
+        detail="why",
+    )
     make_console().print(table)
 
 
@@ -186,33 +190,24 @@ def _head(found: JobReport) -> list[str]:
     return [*lines, *found.notes, ""]
 
 
-def _members(found: JobReport) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in (
-        "member",
-        "node",
-        "state",
-        "starts",
-        "CPUs",
-        "pinning",
-        "threads",
-        "steps",
-        "loss",
-    ):
-        table.add_column(name, no_wrap=name != "pinning")
+def _members(found: JobReport) -> Columns:
+    rows = []
     for one in found.members:
         steps = "–" if one.step is None else f"{one.step:,}"
         if one.step is not None and one.total:
             steps += f"/{one.total:,}"
-        table.add_row(
-            one.member,
-            one.node or "–",
-            one.state,
-            str(one.starts),
-            one.cpus or "–",
-            one.pinning,
-            "–" if one.threads is None else str(one.threads),
-            steps,
-            "–" if one.loss is None else f"{one.loss:.4f}",
+        rows.append(
+            (
+                one.member,
+                one.node or "–",
+                one.state,
+                str(one.starts),
+                one.cpus or "–",
+                "–" if one.threads is None else str(one.threads),
+                steps,
+                "–" if one.loss is None else f"{one.loss:.4f}",
+                one.pinning,
+            )
         )
-    return table
+    names = ("member", "node", "state", "starts", "CPUs", "threads", "steps", "loss")
+    return Columns.of_rows(names, rows, detail="pinning")

@@ -134,24 +134,26 @@ def _show(found: Explanation, output: str) -> int:
 
 
 def _print(member: MemberId, verdicts: tuple[NodeVerdict, ...], chosen: str | None) -> None:
-    from rich.table import Table
-
     from mooring.cli.console import console
+    from mooring.report.columns import Columns
 
     rules = list(dict.fromkeys(rule for verdict in verdicts for rule, _ in verdict.scores))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{member.name} on", no_wrap=True)
-    table.add_column("refused because", overflow="fold")
-    for rule in ("total", *rules):
-        table.add_column(rule, justify="right", no_wrap=True)
     # The winner first, then by score; nodes that refuse come last, in their own order.
     order = sorted(verdicts, key=lambda v: (v.node != chosen, v.refused, -v.total))
+    rows = []
     for verdict in order[:_MOST_ROWS]:
         scores = dict(verdict.scores)
         cells = [f"{scores[rule]:.2f}" if rule in scores else "" for rule in rules]
         total = "" if verdict.refused else f"{verdict.total:.2f}"
         name = f"{verdict.node} ←" if verdict.node == chosen else verdict.node
-        table.add_row(name, "; ".join(verdict.reasons), total, *cells)
+        rows.append((name, total, *cells, "; ".join(verdict.reasons)))
+    refused = any(verdict.reasons for verdict in order[:_MOST_ROWS])
+    table = Columns.of_rows(
+        [f"{member.name} on", "total", *rules],
+        rows,
+        right=("total", *rules),
+        detail="refused because" if refused else "",
+    )
     console().print(table)
     if len(order) > _MOST_ROWS:
         click.echo(f"… and {len(order) - _MOST_ROWS} more nodes (see -o json)")

@@ -25,11 +25,15 @@ from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord
 from mooring.record.logs import LogLine
 from mooring.report import text
+from mooring.report.eta import Eta, about
 from mooring.report.view import RunView
 
 _POLL_S = 0.25
 _REFRESH_S = 0.5
 _LINE_EVERY_S = 5.0
+#: Of a terminal's rows: the table's head and what stands around it, and some lines above.
+_ROWS_FOR_LINES = 14
+_LEAST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class RunScreen:
         self._terminal = on_terminal(console)
         self._lines = MemberLines(run, terminal=self._terminal, last=shown.last)
         self._live: Live | None = None
+        self._eta = Eta()
         self._draw_due_s = 0.0
         self._progress_due_s = 0.0
         self._told: dict[str, tuple[MemberState, int]] = {}
@@ -104,7 +109,9 @@ class RunScreen:
         if not due:
             return
         if self._live is not None:
-            self._live.update(text.live(self.view, self._elapsed_s()), refresh=True)
+            rows = max(_LEAST_ROWS, self._console.height - _ROWS_FOR_LINES)
+            table = text.live(self.view, self._elapsed_s(), self._left_s(), rows)
+            self._live.update(table, refresh=True)
         else:
             self._print_changes(self.view)
 
@@ -114,6 +121,10 @@ class RunScreen:
 
     def _elapsed_s(self) -> float:
         return time.time() - self._run.info.created_s
+
+    def _left_s(self) -> float | None:
+        now_s = time.time()
+        return self._eta.left_s(now_s, self.view.left_s(now_s))
 
     def _print_lines(self, last: bool) -> None:
         everybody = list(self.view.members)
@@ -141,7 +152,7 @@ class RunScreen:
         now_s = time.monotonic()
         if now_s >= self._progress_due_s and view.phase is Phase.RUNNING:
             self._progress_due_s = now_s + _LINE_EVERY_S
-            self._say(_progress_line(view))
+            self._say(_progress_line(view, self._left_s()))
 
     def _say(self, line: str) -> None:
         self._console.print(
@@ -213,7 +224,7 @@ def on_terminal(console: Console) -> bool:
     return console.file.isatty() and not console.is_dumb_terminal
 
 
-def _progress_line(view: RunView) -> str:
+def _progress_line(view: RunView, left_s: float | None) -> str:
     running = sum(member.state is MemberState.RUNNING for member in view.members.values())
     said = [f"{running}/{len(view.members)} members running"]
     if view.progress:
@@ -223,4 +234,6 @@ def _progress_line(view: RunView) -> str:
     loss = next((m.last_loss for m in view.members.values() if m.last_loss is not None), None)
     if loss is not None:
         said.append(f"loss {loss:.4f}")
+    if left_s is not None:
+        said.append(f"{about(left_s)} left")
     return ", ".join(said)

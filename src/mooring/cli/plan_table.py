@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.console import counted
 from mooring.model.cluster import format_cpus
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan
+from mooring.report.columns import Columns
 
 #: More losing nodes than this are counted instead of named.
 _MOST_NAMED = 4
@@ -17,24 +17,26 @@ _MOST_NAMED = 4
 
 def plan_table(gang: Gang, plan: Plan) -> RenderableType:
     members = {member.id: member for member in gang.members}
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ["member", "needs", "node", "CPUs", "cell", "GPUs"]
+    names = ["member", "needs", "node", "CPUs", "cell", "GPUs"]
     told = any(placement.verdicts for placement in plan.placements)
-    for name in [*columns, "other nodes"] if told else columns:
-        table.add_column(name, no_wrap=name != "other nodes")
+    rows: list[tuple[str | Text, ...]] = []
     for placement in plan.placements:
         slot = placement.slot
-        table.add_row(
-            Text(placement.member.name, style="bold"),
-            str(members[placement.member].resources),
-            slot.node,
-            format_cpus(slot.cpus) + ("*" if slot.exclusive else ""),
-            format_cpus(slot.cells) or "–",
-            slot.gpus_said or "–",
-            *([_losers(placement)] if told else []),
+        rows.append(
+            (
+                Text(placement.member.name, style="bold"),
+                str(members[placement.member].resources),
+                slot.node,
+                format_cpus(slot.cpus) + ("*" if slot.exclusive else ""),
+                format_cpus(slot.cells) or "–",
+                slot.gpus_said or "–",
+                _losers(placement) if told else "",
+            )
         )
     for member in plan.waiting:
-        table.add_row(Text(member.name, style="bold"), str(members[member].resources), "waits")
+        needs = str(members[member].resources)
+        rows.append((Text(member.name, style="bold"), needs, "waits", "", "", "", ""))
+    table = Columns.of_rows(names, rows, detail="other nodes" if told else "")
     nodes = {placement.slot.node for placement in plan.placements}
     placed = f"{counted(len(plan.placements), 'member')} on {counted(len(nodes), 'node')}"
     head = f"{gang.job}: {placed}, {gang.preset.value}"

@@ -71,24 +71,32 @@ def ps(
     if not rows:
         click.echo("no runs" if show_all else "nothing is running (moor ps -a lists ended runs)")
         return
-    from rich.table import Table
-
     from mooring.cli.console import console as make_console
+    from mooring.report.columns import Columns
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "phase", "running", "nodes", "examples/s", "started", "reason"):
-        table.add_column(name, no_wrap=name not in ("reason", "started"))
+    cells = []
     for row in rows:
         rate = row["examples_per_s"]
-        table.add_row(
-            str(row["run"]),
-            str(row["phase"]),
-            str(row["members"]),
-            str(row["nodes"]),
-            f"{rate:,.0f}" if isinstance(rate, float) else "–",
-            str(row["started"]),
-            str(row["reason"]),
+        started = datetime.fromisoformat(str(row["started"]))
+        cells.append(
+            (
+                str(row["run"]),
+                str(row["phase"]),
+                str(row["members"]),
+                str(row["nodes"]),
+                f"{rate:,.0f}" if isinstance(rate, float) else "–",
+                f"{started:%b %d %H:%M:%S}",
+                # What a success means is what its phase says.
+                "" if row["phase"] == "Succeeded" else str(row["reason"]),
+            )
         )
+    # A run's name tells the time of its start, too.
+    table = Columns.of_rows(
+        ("run", "phase", "running", "nodes", "examples/s", "started"),
+        cells,
+        gives_way={"nodes": 2, "started": 1},
+        detail="reason",
+    )
     make_console().print(table)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 import click
 from rich.live import Live
-from rich.table import Table
 
 from mooring.cli.console import console as make_console
+from mooring.report.columns import Columns
 
 if TYPE_CHECKING:
     from mooring.remote.submit import Progress
@@ -70,25 +70,26 @@ class Waiting:
                 f"{job} goes on; to see it: moor report {where}; to end it: moor stop {where}"
             )
 
-    def _table(self) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("job", "phase", "ready", "steps", "examples/s", "why"):
-            table.add_column(name, no_wrap=name != "why")
+    def _table(self) -> Columns:
+        rows = []
         for job in self._jobs:
             progress = self._seen.get(job)
             if progress is None:
-                table.add_row(job, "submitted")
+                rows.append((job, "submitted", "", "", "", ""))
                 continue
             rate, steps = progress.examples_per_s, progress.steps
-            table.add_row(
-                job,
-                progress.phase,
-                progress.ready or "–",
-                "–" if steps is None else f"{steps:,}",
-                "–" if rate is None else f"{rate:,.0f}",
-                progress.message,
+            rows.append(
+                (
+                    job,
+                    progress.phase,
+                    progress.ready or "–",
+                    "–" if steps is None else f"{steps:,}",
+                    "–" if rate is None else f"{rate:,.0f}",
+                    progress.message,
+                )
             )
-        return table
+        names = ("job", "phase", "ready", "steps", "examples/s")
+        return Columns.of_rows(names, rows, gives_way={"examples/s": 1}, detail="why")
 
 
 def line(job: str, progress: Progress) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -10,6 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.model.status import MemberState, Phase
+from mooring.report.attention import others, states_of, worth_showing
+from mooring.report.columns import Column, Columns
+from mooring.report.eta import about
 from mooring.report.figures import Before, MemberFigures, Report
 from mooring.report.losses import WORSE_PERCENT
 from mooring.report.view import MemberView, RunView
@@ -53,32 +57,58 @@ def duration(seconds: float | None) -> str:
         return "–"
     if seconds < 60:
         return f"{seconds:.1f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
 
 
 def _phase(phase: str) -> Text:
     return Text(phase, style=_PHASE_STYLE.get(phase, "bold"))
 
 
-def live(view: RunView, elapsed_s: float) -> RenderableType:
-    """The live view: a head line, progress, and a row a member."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("member", "node", "CPUs", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("steps", "examples/s", "CPU %", "in", "out", "memory"):
-        table.add_column(name, justify="right", no_wrap=True)
+def live(
+    view: RunView, elapsed_s: float, left_s: float | None = None, rows: int = _MOST_ROWS
+) -> RenderableType:
+    """The live view: a head line, progress, and a row a member, at most so many `rows`."""
     members = list(view.members.values())
-    for member in members[:_MOST_ROWS]:
-        table.add_row(*_live_row(member))
-    parts: list[RenderableType] = [_head(view, elapsed_s), table]
-    if len(members) > _MOST_ROWS:
-        rest = members[_MOST_ROWS:]
-        running = sum(member.state is MemberState.RUNNING for member in rest)
-        parts.append(Text(f"… and {len(rest)} more members, {running} running", style="dim"))
+    parts: list[RenderableType] = [_head(view, elapsed_s, left_s)]
+    # Where some are hidden, two lines say so: they are better used for two more.
+    rows = min(rows, _MOST_ROWS)
+    shown = members if len(members) <= rows + 2 else worth_showing(members, rows)
+    if len(shown) < len(members):
+        parts.append(Text(f"{len(members)} members: {states_of(members)}"))
+    cells = [_live_row(member) for member in shown]
+    parts.append(
+        Columns(
+            [
+                replace(column, cells=[row[index] for row in cells])
+                for index, column in enumerate(_LIVE_COLUMNS)
+            ]
+        )
+    )
+    if len(shown) < len(members):
+        names = {member.name for member in shown}
+        hidden = [member for member in members if member.name not in names]
+        parts.append(Text(others(hidden), style="dim"))
     return Group(*parts)
 
 
-def _head(view: RunView, elapsed_s: float) -> RenderableType:
+#: Who it is and whether it runs never gives way. Widths are kept while figures grow and shrink.
+_LIVE_COLUMNS = (
+    Column("member", ()),
+    Column("node", (), gives_way=7),
+    Column("CPUs", (), gives_way=8),
+    Column("state", (), least=7),
+    Column("steps", (), right=True, gives_way=2, least=5),
+    Column("examples/s", (), right=True, gives_way=1),
+    Column("CPU %", (), right=True, gives_way=3),
+    Column("in", (), right=True, gives_way=5, least=10),
+    Column("out", (), right=True, gives_way=6, least=10),
+    Column("memory", (), right=True, gives_way=4, least=9),
+)
+
+
+def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableType:
     head = Text.assemble((view.run.info.id, "bold"), "  ", _phase(view.phase.value))
     if view.epoch:
         head.append(f"  epoch {view.epoch}", "yellow")
@@ -91,16 +121,20 @@ def _head(view: RunView, elapsed_s: float) -> RenderableType:
         return Group(head, Text())
     done, total = progress
     bar = Table.grid(padding=(0, 1))
+    bar.add_column(max_width=40)
+    for _ in range(3):
+        bar.add_column(no_wrap=True)
     rate = view.examples_per_s
     bar.add_row(
-        ProgressBar(total=total, completed=min(done, total), width=40),
+        ProgressBar(total=total, completed=min(done, total)),
         Text(f"{done:,}/{total:,} steps"),
         Text(f"{number(rate)} examples/s" if rate is not None else "", style="bold"),
+        Text(f"{about(left_s)} left" if left_s is not None else ""),
     )
     return Group(head, bar, Text())
 
 
-def _live_row(member: MemberView) -> list[RenderableType]:
+def _live_row(member: MemberView) -> list[str | Text]:
     alive = member.state.alive
     cpu, rx, tx = member.cpu_rate.rate, member.rx_rate.rate, member.tx_rate.rate
     return [
@@ -188,31 +222,41 @@ def _losses(before: Before) -> Iterator[tuple[str, str]]:
     )
 
 
-def _members(figures: Report) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("member", "node", "CPUs held", "CPUs used"):
-        table.add_column(name, no_wrap=True)
-    for name in ("CPU s", "CPU %", "switches vol/invol", "in", "out", "peak memory", "exit"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for member in figures.members[:_MOST_ROWS]:
-        code = "–" if member.exit_code is None else str(member.exit_code)
-        bad = member.state == MemberState.FAILED.value
-        table.add_row(
-            Text(member.member, style="bold"),
-            member.node,
-            member.cpus_held + ("*" if member.exclusive else ""),
-            member.cpus_used or "–",
-            number(member.cpu_s, 1),
-            number(member.cpu_percent),
-            f"{member.context_switches_voluntary:,}/{member.context_switches_involuntary:,}",
-            size(member.received_bytes),
-            size(member.sent_bytes),
-            size(member.peak_memory_bytes),
-            Text(f"{code} {member.state}{_restarted(member)}", style="bold red" if bad else ""),
-        )
-    if len(figures.members) > _MOST_ROWS:
-        table.add_row(f"… and {len(figures.members) - _MOST_ROWS} more (see -o json)")
-    return table
+def _members(figures: Report) -> RenderableType:
+    members = figures.members[:_MOST_ROWS]
+    table = Columns(
+        [
+            Column("member", [Text(member.member, style="bold") for member in members]),
+            Column("node", [member.node for member in members], group=1),
+            Column("CPUs held", [_held(member) for member in members], group=1),
+            Column("CPUs used", [member.cpus_used or "–" for member in members], group=1),
+            Column("CPU s", [number(member.cpu_s, 1) for member in members], True, group=2),
+            Column("CPU %", [number(member.cpu_percent) for member in members], True, group=2),
+            Column("switches vol/invol", [_switches(member) for member in members], True, group=2),
+            Column("in", [size(member.received_bytes) for member in members], True, group=3),
+            Column("out", [size(member.sent_bytes) for member in members], True, group=3),
+            Column(
+                "peak memory", [size(member.peak_memory_bytes) for member in members], True, group=4
+            ),
+            Column("exit", [_exit(member) for member in members], True, group=4),
+        ]
+    )
+    hidden = len(figures.members) - len(members)
+    return Group(table, Text(f"… and {hidden} more (see -o json)")) if hidden else table
+
+
+def _held(member: MemberFigures) -> str:
+    return member.cpus_held + ("*" if member.exclusive else "")
+
+
+def _switches(member: MemberFigures) -> str:
+    return f"{member.context_switches_voluntary:,}/{member.context_switches_involuntary:,}"
+
+
+def _exit(member: MemberFigures) -> Text:
+    code = "–" if member.exit_code is None else str(member.exit_code)
+    bad = member.state == MemberState.FAILED.value
+    return Text(f"{code} {member.state}{_restarted(member)}", style="bold red" if bad else "")
 
 
 def _restarted(member: MemberFigures) -> str:
@@ -221,48 +265,46 @@ def _restarted(member: MemberFigures) -> str:
     return ", restarted" + (f" {member.restarts}×" if member.restarts > 1 else "")
 
 
-def _servers(figures: Report) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("through server", no_wrap=True)
-    for name in ("in", "out", "share"):
-        table.add_column(name, justify="right")
-    for server in figures.servers:
-        table.add_row(
-            server.member,
-            size(server.received_bytes),
-            size(server.sent_bytes),
-            f"{100 * server.share:.0f} %",
-        )
-    return table
+def _servers(figures: Report) -> RenderableType:
+    servers = figures.servers
+    return Columns(
+        [
+            Column("through server", [server.member for server in servers]),
+            Column("in", [size(server.received_bytes) for server in servers], True),
+            Column("out", [size(server.sent_bytes) for server in servers], True),
+            Column("share", [f"{100 * server.share:.0f} %" for server in servers], True),
+        ]
+    )
 
 
-def _nodes(figures: Report) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("through NIC of", no_wrap=True)
-    for name in ("in", "out", "limit"):
-        table.add_column(name, justify="right")
-    for node in figures.nodes:
-        limit = f"{node.nic_mbps} Mbit/s" if node.nic_mbps else "none"
-        table.add_row(node.node, size(node.received_bytes), size(node.sent_bytes), limit)
-    return table
+def _nodes(figures: Report) -> RenderableType:
+    nodes = figures.nodes
+    limits = [f"{node.nic_mbps} Mbit/s" if node.nic_mbps else "none" for node in nodes]
+    return Columns(
+        [
+            Column("through NIC of", [node.node for node in nodes]),
+            Column("in", [size(node.received_bytes) for node in nodes], True),
+            Column("out", [size(node.sent_bytes) for node in nodes], True),
+            Column("limit", limits, True),
+        ]
+    )
 
 
-def _cards(figures: Report) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("GPU of", no_wrap=True)
-    for name in ("GPU", "busy %", "memory", "of", "PCIe in, MB/s", "PCIe out, MB/s"):
-        table.add_column(name, justify="right")
-    for card in figures.cards[:_MOST_ROWS]:
-        table.add_row(
-            card.member,
-            card.gpu,
-            number(card.busy_percent),
-            size(card.memory_used_bytes),
-            size(card.memory_bytes),
-            number(card.received_mbytes_per_s),
-            number(card.sent_mbytes_per_s),
-        )
-    return table
+def _cards(figures: Report) -> RenderableType:
+    cards = figures.cards[:_MOST_ROWS]
+    received = [number(card.received_mbytes_per_s) for card in cards]
+    sent = [number(card.sent_mbytes_per_s) for card in cards]
+    return Columns(
+        [
+            Column("GPU of", [card.member for card in cards]),
+            Column("GPU", [card.gpu for card in cards], True),
+            Column("busy %", [number(card.busy_percent) for card in cards], True),
+            Column("memory", [size(card.memory_used_bytes) for card in cards], True, group=1),
+            Column("of", [size(card.memory_bytes) for card in cards], True, group=1),
+            Column("PCIe in, MB/s", received, True, group=2),
+            Column("PCIe out, MB/s", sent, True, group=2),
+        ]
+    )
 
 
 def _member_notes(figures: Report) -> list[str]:

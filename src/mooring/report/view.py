@@ -15,9 +15,12 @@ from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord, Tail
 from mooring.record.journal import JsonValue, Line
 from mooring.report.cards import Cards
+from mooring.report.eta import estimate_s
 
 #: Rates are taken over this many seconds: long enough for slow steps, short enough to be live.
 _RATE_WINDOW_S = 10.0
+#: The time left is told from a longer one: it should not follow every hiccup.
+_STEPS_WINDOW_S = 60.0
 
 
 @dataclass
@@ -25,10 +28,11 @@ class Series:
     """The last seconds of a running total, for its rate."""
 
     points: deque[tuple[float, float]] = field(default_factory=deque)
+    window_s: float = _RATE_WINDOW_S
 
     def add(self, at_s: float, total: float) -> None:
         self.points.append((at_s, total))
-        while len(self.points) > 2 and at_s - self.points[0][0] > _RATE_WINDOW_S:
+        while len(self.points) > 2 and at_s - self.points[0][0] > self.window_s:
             self.points.popleft()
 
     @property
@@ -78,6 +82,8 @@ class MemberView:
     cpu_rate: Series = field(default_factory=Series)
     rx_rate: Series = field(default_factory=Series)
     tx_rate: Series = field(default_factory=Series)
+    steps_made: Series = field(default_factory=lambda: Series(window_s=_STEPS_WINDOW_S))
+    _stepped: tuple[int, int] = (0, 0)
     _before: dict[str, float] = field(default_factory=dict)
     _peers_before: dict[str, tuple[int, int]] = field(default_factory=dict)
     _sampled: tuple[int, int] = (0, 0)
@@ -127,13 +133,23 @@ class MemberView:
             self.first_report_s, self.first_report_examples = at_s, self.examples
         self.last_report_s = at_s
         self.example_rate.add(at_s, self.examples)
+        self._count_steps(line, at_s)
         loss = _float(line.get("loss"))
         if loss is not None:
             self.first_loss = loss if self.first_loss is None else self.first_loss
             self.last_loss = loss
 
+    def _count_steps(self, line: Line, at_s: float) -> None:
+        attempt, made = _attempt(line), self.steps_made
+        if attempt != self._stepped:
+            # A restart goes back to a checkpoint, or to the beginning.
+            self._stepped = attempt
+            made.points.clear()
+        # Local ranks report one after another: the furthest counts.
+        made.add(at_s, max(self.done_steps, made.points[-1][1] if made.points else 0))
+
     def _sample(self, line: Line, at_s: float) -> None:
-        attempt = (_int(line.get("epoch")) or 0, _int(line.get("attempt")) or 0)
+        attempt = _attempt(line)
         if attempt != self._sampled:
             # A restart counts from zero: keep what the attempts before it had done.
             self._before, self._peers_before = dict(self.totals), dict(self.peers)
@@ -231,6 +247,15 @@ class RunView:
         done, total = max(known, key=lambda pair: pair[0])
         return done, total or 0
 
+    def left_s(self, now_s: float) -> float | None:
+        """Seconds until all steps are made at the pace of the last minute, if that can be told."""
+        known = [member for member in self.members.values() if member.steps]
+        furthest = max(known, key=lambda member: member.done_steps, default=None)
+        total = (furthest.total_steps or self.total_steps) if furthest is not None else None
+        if furthest is None or not total or self.phase is not Phase.RUNNING:
+            return None
+        return estimate_s(list(furthest.steps_made.points), total, now_s)
+
     def _read_plan(self) -> None:
         try:
             stamp = self.run.plan_file.stat().st_mtime
@@ -285,6 +310,10 @@ class RunView:
             for name, pair in nodes.items() if isinstance(nodes, dict) else ():
                 if isinstance(pair, list) and len(pair) == 2:
                     self.node_bytes[name] = (_int(pair[0]) or 0, _int(pair[1]) or 0)
+
+
+def _attempt(line: Line) -> tuple[int, int]:
+    return _int(line.get("epoch")) or 0, _int(line.get("attempt")) or 0
 
 
 def _int(value: JsonValue) -> int | None:
