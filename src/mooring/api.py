@@ -15,7 +15,7 @@ from mooring import app, frameworks
 from mooring.bodies.local.nodes import local_snapshot
 from mooring.model.cluster import Snapshot
 from mooring.model.plan import Plan, Refusal
-from mooring.planning import plan_job
+from mooring.placing import plan_job
 from mooring.report.figures import Report
 from mooring.report.finish import write_report
 from mooring.spec import TrainingJob, load_job, parse_job

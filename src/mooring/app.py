@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mooring import frameworks, lifecycle
 from mooring.bodies.base import Body, Order
@@ -19,7 +20,6 @@ from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import Settings
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
-from mooring.brain import place
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
     Event,
@@ -39,21 +39,26 @@ from mooring.model.errors import BadInput, MooringError, RunFailed
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal, with_member
 from mooring.model.status import Phase
-from mooring.planning import plan_job
+from mooring.placing import plan_job
 from mooring.policy import policy_of
 from mooring.record import Journal, RunRecord, create_run, plan_lock
 from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
 from mooring.spec import TrainingJob
-from mooring.stacks import MISSING, OFF, Watch, find_tool
+from mooring.stacks import MISSING, OFF, find_tool
 from mooring.version import VERSION
 
+if TYPE_CHECKING:
+    from mooring.stacks.watch import Watch
+
 #: How long the loop waits for something to happen: short while members start, longer later.
-_STARTING_WAIT_S = 0.02
+_STARTING_WAIT_S = 0.1
 _RUNNING_WAIT_S = 0.25
 _NODE_COUNTERS_EVERY_S = 1.0
 _LOOK_AGAIN_EVERY_S = 1.0
+#: What looks at trainers is not even imported for a run that ends sooner.
+_WATCH_AFTER_S = 1.0
 AUTO_NODES = 2
 
 
@@ -127,7 +132,7 @@ def run_job(
     # Between looking at what others hold and saying what we hold, nobody else may look.
     with exclusive(plan_lock()):
         snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
-        gang, plan = plan_job(job, snapshot, source)
+        gang, plan = plan_job(job, snapshot, source, scores=False)
         if isinstance(plan, Refusal):
             raise Refused(plan)
         if len(gang.members) < len(asked.members):
@@ -183,17 +188,25 @@ class _Loop:
         self._epoch_prepared: int | None = None
         self._counters_due_s = 0.0
         self._look_again_s = 0.0
-        self._watch = self._watched(stacks)
+        self._watch: Watch | None = None
+        self._watch_from_s = time.monotonic() + _WATCH_AFTER_S
+        self._tool = find_tool() if stacks else None
+        if self._tool is None:
+            self._note("stacks", reason=MISSING if stacks else OFF)
 
-    def _watched(self, stacks: bool) -> Watch | None:
+    def _look_at_trainers(self, now_s: float) -> None:
+        if self._watch is None and self._tool is not None and now_s >= self._watch_from_s:
+            self._watch = self._watch_with(self._tool)
+        if self._watch is not None:
+            self._watch.poll(now_s)
+
+    def _watch_with(self, tool: str) -> Watch:
         """Members that train are looked at; an evaluator evaluates, a server serves.
 
         mpirun prints what its ranks report, so their steps are the launcher's.
         """
-        tool = find_tool() if stacks else None
-        if tool is None:
-            self._note("stacks", reason=MISSING if stacks else OFF)
-            return None
+        from mooring.stacks.watch import Watch
+
         aside = {*self._gang.server_roles, "evaluator", "launcher"}
         members = [member for member in self._gang.members if member.id.role not in aside]
         starters = [member for member in self._gang.members if member.id.role == "launcher"]
@@ -205,11 +218,16 @@ class _Loop:
         on_tick: Callable[[], None],
         stop_when: Callable[[], str | None],
     ) -> Result:
+        nodes = self._body.snapshot().nodes
         self._note(
             "body",
             enforces=self._body.enforces,
-            nodes=self._nics(),
-            topology=self._topology(),
+            nodes={node.name: node.nic_mbps for node in nodes},
+            topology={
+                # [CPU, L3 cache, NUMA cell] of each of its CPUs
+                node.name: [[cpu.id, cpu.l3, cpu.cell] for cpu in node.cpus]
+                for node in nodes
+            },
             total_steps=self._job.spec.step_metrics.total_steps,
         )
         placed = tuple(placement.member for placement in self._plan.placements)
@@ -231,8 +249,7 @@ class _Loop:
             for event in [*events, Tick()]:
                 finish = self._handle(event) or finish
             self._count_nodes(now_s)
-            if self._watch is not None:
-                self._watch.poll(now_s)
+            self._look_at_trainers(now_s)
         self._count_nodes(float("inf"))
         on_tick()
         return Result(finish.phase, finish.reason, self._run)
@@ -291,6 +308,8 @@ class _Loop:
         ended = {event.member for event in events if isinstance(event, lifecycle.MemberExited)}
         if not ended and now_s < self._look_again_s:
             return []
+        from mooring.brain import place
+
         self._look_again_s = now_s + _LOOK_AGAIN_EVERY_S
         waiting = tuple(self._members[member] for member in self._plan.waiting)
         with exclusive(plan_lock()):
@@ -341,16 +360,6 @@ class _Loop:
         # A full disk must not end a training that still works; the console still tells.
         with suppress(OSError):
             self._journal.append({"t": time.time(), "kind": kind, **fields})
-
-    def _nics(self) -> JsonValue:
-        return {node.name: node.nic_mbps for node in self._body.snapshot().nodes}
-
-    def _topology(self) -> JsonValue:
-        """Node -> [CPU, L3 cache, NUMA cell] of each of its CPUs."""
-        return {
-            node.name: [[cpu.id, cpu.l3, cpu.cell] for cpu in node.cpus]
-            for node in self._body.snapshot().nodes
-        }
 
     def _count_nodes(self, now_s: float) -> None:
         if now_s < self._counters_due_s:

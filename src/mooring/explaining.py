@@ -21,7 +21,8 @@ from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import NodeVerdict, Refusal
-from mooring.planning import Cluster, Submitted, plan_job, plan_queue
+from mooring.placing import plan_job
+from mooring.planning import Cluster, Submitted, plan_queue
 from mooring.spec import TrainingJob
 from mooring.spec.fields import format_duration
 

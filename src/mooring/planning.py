@@ -1,7 +1,4 @@
-"""Jobs onto nodes, one alone or several through the queue. Looks and decides, starts nothing.
-
-`app` plans here before it runs a job; `moor plan` and `moor explain` do nothing else.
-"""
+"""Several jobs onto nodes, through the queue. Looks and decides, starts nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mooring import frameworks
-from mooring.brain import place, queue
+from mooring.brain import queue
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.queue.order import CLASSES
 from mooring.brain.state import ClusterState
@@ -71,18 +68,6 @@ class Arrivals:
     def _waiting(self, job: str) -> tuple[Gang, object]:
         queued = next(each for each in self.queued if each.job == job)
         return queued.sized(queued.least)
-
-
-def plan_job(
-    job: TrainingJob, snapshot: Snapshot, source: str = "job", profile: Profile = DEFAULT
-) -> tuple[Gang, Plan | Refusal]:
-    """Where each member would go. An elastic gang comes back as large as it fits."""
-    asked = queue.QueuedGang(frameworks.expand(job, source), min_available=job.spec.min_available)
-    gang, answer = queue.as_many_as_fit(asked, lambda gang: place(gang, snapshot, profile))
-    if isinstance(answer, Plan) and len(gang.members) < asked.most:
-        note = f"starts with {len(gang.members)} of {asked.most} members (minAvailable)"
-        answer = replace(answer, notes=(*answer.notes, note))
-    return gang, answer
 
 
 def plan_queue(jobs: Sequence[Submitted], cluster: Cluster, profile: Profile = DEFAULT) -> Arrivals:

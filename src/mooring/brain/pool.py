@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.brain.kubelet import Admission, Container, Rejection, admit
 from mooring.brain.shares import Left, Share, between, given_back, room, taken
 from mooring.brain.topology import Topology
 from mooring.brain.want import Want
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node
+
+# What a kubelet would do is imported by who asks: this machine has none.
+if TYPE_CHECKING:
+    from mooring.brain.kubelet import Admission, Rejection
 
 Numbers = NDArray[np.int32]
 
@@ -225,6 +228,8 @@ class Pool:
         node = self._kubelets[topology_id]
         if node is None or node.kubelet is None:
             return None
+        from mooring.brain.kubelet import Admission, Container, admit
+
         hardware = self._topologies[topology_id]
         free = frozenset(hardware.cpu_ids(cpus))
         if not want.gpu_share:
@@ -287,6 +292,8 @@ class Pool:
                 return _Own(*hardware.cut(cpus, gpus, want.whole_cpus, want.gpus))
             own, part = hardware.cut_share(cpus, gpus, left, want.whole_cpus, share)
             return _Own(own, 0, part)
+        from mooring.brain.kubelet import Admission
+
         answer = self.admission(state, want)
         if not isinstance(answer, Admission):
             return None

@@ -55,7 +55,8 @@ def plan(
     who waits and for what, and who has to give way.
     """
     from mooring.model.plan import Refusal
-    from mooring.planning import plan_job, plan_queue
+    from mooring.placing import plan_job
+    from mooring.planning import plan_queue
     from mooring.spec import load_job
 
     check_map_option(map_file, output)

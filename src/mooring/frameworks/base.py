@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from importlib import resources
 from typing import ClassVar
 
 from mooring.model.errors import Problem
@@ -102,6 +101,8 @@ class Framework(ABC):
 
     def starter_files(self) -> dict[str, str]:
         """The files that `moor init` writes: those in `starters/<name>/` beside the module."""
+        from importlib import resources
+
         package = sys.modules[type(self).__module__].__package__
         if not package:
             return {}
@@ -117,7 +118,7 @@ class Framework(ABC):
 
 def inside_problems(job: TrainingJob, needed: str) -> list[Problem]:
     """What `spec.variables` asks to be changed in a program, where nothing can change it."""
-    asked = job.spec.variables or VariablesSpec()
+    asked = job.spec.variables or VariablesSpec.all_defaults()
     given = {"lookups": asked.lookups.value, "optimizer": asked.optimizer.value}
     return [
         Problem(f"spec.variables.{name}", value, f"as-written; {value} needs {needed}")

@@ -51,7 +51,7 @@ class TensorFlow(Framework):
                 document["maxShardBytes"] = wanted.max_shard_bytes
             env["MOORING_VARIABLES"] = json.dumps(document, separators=(",", ":"))
         if self.strategy(job) is Strategy.PARAMETER_SERVER and role == "chief":
-            asked = wanted or VariablesSpec()
+            asked = wanted or VariablesSpec.all_defaults()
             inside = {"lookups": asked.lookups.value, "optimizer": asked.optimizer.value}
             env["MOORING_INSIDE"] = json.dumps(inside, separators=(",", ":"))
         return env

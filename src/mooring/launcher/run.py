@@ -109,6 +109,7 @@ class Member:
                 "notes": notes,
             },
         )
+        self._ring()
         if contract.gate == "meeting":
             self._go_to_meeting(pinned)
         while not self._gate_open:
@@ -232,6 +233,15 @@ class Member:
                 self._locals.append(child)
                 self._read(child, rank)
         self._journal.insist("running", {"pids": [child.pid for child in self._locals]})
+        self._ring()
+
+    def _ring(self) -> None:
+        """A byte on standard output tells the body that there is something to read."""
+        if self._contract.gate == "stdin":
+            try:
+                os.write(1, b".")
+            except OSError:
+                pass  # nobody listens
 
     def _read(self, child: children.Child, rank: int) -> None:
         def stream(fd: int, name: str) -> Stream:

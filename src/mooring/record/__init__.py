@@ -1,7 +1,7 @@
 """Run directories: what a run leaves on disk, written append-only and readable after a crash."""
 
 from mooring.record.journal import Journal, Tail, read_lines
-from mooring.record.runs import RunInfo, RunRecord, create_run, find_run, list_runs
+from mooring.record.runs import RunInfo, RunRecord, create_run, find_run, holding_runs, list_runs
 from mooring.record.state_home import locks_dir, plan_lock, runs_dir
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Tail",
     "create_run",
     "find_run",
+    "holding_runs",
     "list_runs",
     "locks_dir",
     "plan_lock",

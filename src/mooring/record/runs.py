@@ -29,6 +29,8 @@ import psutil
 from mooring.model.errors import BadInput, RunFailed
 from mooring.record.state_home import runs_dir
 
+RELEASED = "released"
+
 
 @dataclass(frozen=True)
 class RunInfo:
@@ -100,11 +102,11 @@ class RunRecord:
     @property
     def released_file(self) -> Path:
         """Exists once the run holds nothing any more, though its process may live on a little."""
-        return self.root / "released"
+        return self.root / RELEASED
 
     def holds(self) -> bool:
         """Whether what its plan gives it is still its own."""
-        return self.alive() and not self.released_file.exists()
+        return not self.released_file.exists() and self.alive()
 
     def alive(self) -> bool:
         """Whether the `moor` process that carries this run still exists."""
@@ -185,6 +187,12 @@ def list_runs() -> list[RunRecord]:
     """Every readable run of this user, oldest first."""
     found = [run for entry in runs_dir().iterdir() if (run := open_run(entry)) is not None]
     return sorted(found, key=lambda run: (run.info.created_s, run.info.id))
+
+
+def holding_runs() -> list[RunRecord]:
+    """The runs of this user that hold something now. Does not read those that have let go."""
+    entries = (entry for entry in runs_dir().iterdir() if not (entry / RELEASED).exists())
+    return [run for entry in entries if (run := open_run(entry)) is not None and run.holds()]
 
 
 def find_run(name: str) -> RunRecord:

@@ -22,6 +22,11 @@ def runs_dir() -> Path:
     return _made(state_home() / "runs")
 
 
+def cache_dir() -> Path:
+    """What can be made again; it may be missing."""
+    return state_home() / "cache"
+
+
 def locks_dir() -> Path:
     return _made(state_home() / "locks")
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mooring.record.journal import JsonValue, Line
-from mooring.report.charts import Curve
+
+if TYPE_CHECKING:
+    from mooring.report.charts import Curve
 
 _BUSY, _USED, _MEMORY = "busy", "memory_used_bytes", "memory_bytes"
 _RX, _TX = "rx_kbytes_per_s", "tx_kbytes_per_s"
@@ -94,6 +97,8 @@ class CardCurves:
 
     def charts(self) -> list[tuple[str, list[Curve]]]:
         """Titles with their curves; empty without a GPU."""
+        from mooring.report.charts import Curve
+
         titles = {
             _BUSY: "GPU busy %",
             _RX: "GPU receives over PCIe, MB/s",

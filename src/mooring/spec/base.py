@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+import os
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from types import ModuleType
+from typing import Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,14 +23,41 @@ from pydantic_core import PydanticCustomError
 REJECTED = "rejected"
 _SHOWN_CHARS = 60
 _COMPARED_CHARS = 64
+_DISABLE_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_PLUGIN_LOADER = "pydantic.plugin._loader"
+_BUILDING = threading.RLock()
 
 
 class SpecModel(BaseModel):
     """Frozen, closed, camelCase in the file and snake_case in Python."""
 
+    # Each model would build a validator of its own at import, and few of them are ever called.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False
+        frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False, defer_build=True
     )
+
+    @classmethod
+    def all_defaults(cls) -> Self:
+        """With nothing but defaults, and without building the validator that a call would need:
+        for the default of another model's field, which is made at import."""
+        return cast(Self, cls.model_construct())
+
+    @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Mapping[str, Any] | None = None,
+    ) -> bool | None:
+        with _BUILDING, _no_plugins():
+            return super().model_rebuild(
+                force=force,
+                raise_errors=raise_errors,
+                _parent_namespace_depth=_parent_namespace_depth + 1,
+                _types_namespace=_types_namespace,
+            )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Frozen: a copy would be the same. Defaults are copied for each of thousands of roles."""
@@ -42,6 +74,29 @@ class SpecModel(BaseModel):
         known = {field.alias or name for name, field in cls.model_fields.items()}
         known.update(cls.model_fields)
         return {key: value for key, value in data.items() if value is not None or key not in known}
+
+
+@contextmanager
+def _no_plugins() -> Iterator[None]:
+    """Keep pydantic from looking for its plugins in every installed package while a model is built.
+
+    That, and importing what it looks with, takes longer than reading a job. Nothing of it stays:
+    members inherit this process's environment, and its other models may have plugins.
+    """
+    before = os.environ.get(_DISABLE_PLUGINS)
+    os.environ[_DISABLE_PLUGINS] = "__all__"
+    stand_in = ModuleType(_PLUGIN_LOADER)
+    stand_in.get_plugins = tuple  # type: ignore[attr-defined]
+    is_loaded = sys.modules.setdefault(_PLUGIN_LOADER, stand_in) is not stand_in
+    try:
+        yield
+    finally:
+        if not is_loaded:
+            del sys.modules[_PLUGIN_LOADER]
+        if before is None:
+            del os.environ[_DISABLE_PLUGINS]
+        else:
+            os.environ[_DISABLE_PLUGINS] = before
 
 
 @dataclass(frozen=True)

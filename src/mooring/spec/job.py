@@ -102,7 +102,7 @@ class JobSpec(SpecModel):
         examples=[{"worker": {"replicas": 2}}],
     )
     placement: PlacementSpec = Field(
-        PlacementSpec(),
+        PlacementSpec.all_defaults(),
         description="Where the members may and should run.",
         examples=[{"preset": "colocate"}],
     )
@@ -187,7 +187,7 @@ class JobSpec(SpecModel):
         examples=[{"roles": ["chief"]}],
     )
     failure_policy: FailurePolicy = Field(
-        FailurePolicy(),
+        FailurePolicy.all_defaults(),
         alias="failurePolicy",
         description="What the failure of a member leads to.",
         examples=[{"restart": "gang", "maxRestarts": 2}],
@@ -212,13 +212,13 @@ class JobSpec(SpecModel):
         examples=["10s"],
     )
     step_metrics: StepMetrics = Field(
-        StepMetrics(),
+        StepMetrics.all_defaults(),
         alias="stepMetrics",
         description="How a step of training is recognised.",
         examples=[{"source": "regex", "pattern": "step (?P<step>\\d+)"}],
     )
     kubernetes: KubernetesSpec = Field(
-        KubernetesSpec(),
+        KubernetesSpec.all_defaults(),
         description="How the members are made into pods; without effect on one machine.",
         examples=[{"ttlAfterFinished": "24h"}],
     )

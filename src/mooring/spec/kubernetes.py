@@ -272,7 +272,7 @@ class KubernetesSpec(PodSpec):
         examples=["nvidia"],
     )
     security_context: PodSecurity = Field(
-        PodSecurity(),
+        PodSecurity.all_defaults(),
         alias="securityContext",
         description="Whom the processes run as.",
         examples=[{"runAsUser": 1000}],

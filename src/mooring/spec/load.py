@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mooring.model.cluster import Node
 from mooring.model.errors import BadInput, Problem
 from mooring.spec.base import Rejection
-from mooring.spec.cluster import ClusterFile
 from mooring.spec.document import Document, FieldPath, format_path, parse_document
 from mooring.spec.explain import explain
 from mooring.spec.job import TrainingJob
 from mooring.spec.overrides import Override, apply, parse_overrides
-from mooring.spec.pools import PoolEntry
 from mooring.spec.source import WHOLE_FILE, name_of, read_text
+
+# Who reads a job does not pay for the models of cluster files.
+if TYPE_CHECKING:
+    from mooring.model.cluster import Node
+    from mooring.spec.cluster import ClusterFile
+    from mooring.spec.pools import PoolEntry
 
 _MOST_PROBLEMS = 50
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -54,13 +57,14 @@ def check_job(data: object, source: str) -> TrainingJob:
 
 def check_pool(data: object, source: str) -> PoolEntry:
     """The pool in such a document, its name included. Raises BadInput."""
+    from mooring.spec.pools import PoolEntry
+
     return _validate(PoolEntry, Document(data, {}), source)
 
 
 def load_cluster_file(path: Path) -> ClusterFile:
     """A whole cluster file: nodes, and how jobs share them. Raises BadInput."""
-    source = name_of(path)
-    return _validate(ClusterFile, parse_document(read_text(path), source), source)
+    return _parse_cluster_file(read_text(path), name_of(path))
 
 
 def load_cluster(path: Path) -> tuple[Node, ...]:
@@ -70,7 +74,13 @@ def load_cluster(path: Path) -> tuple[Node, ...]:
 
 def parse_cluster(text: str, source: str) -> tuple[Node, ...]:
     """The nodes that a text describes; `source` names it in errors. Raises BadInput."""
-    return _validate(ClusterFile, parse_document(text, source), source).to_nodes()
+    return _parse_cluster_file(text, source).to_nodes()
+
+
+def _parse_cluster_file(text: str, source: str) -> ClusterFile:
+    from mooring.spec.cluster import ClusterFile
+
+    return _validate(ClusterFile, parse_document(text, source), source)
 
 
 def _use_text_where_wanted(data: dict[str, Any], sets: Sequence[Override]) -> None:

@@ -84,7 +84,7 @@ class FailurePolicy(SpecModel):
         examples=[3],
     )
     backoff: Backoff = Field(
-        Backoff(),
+        Backoff.all_defaults(),
         description="How long to wait before each restart.",
         examples=[{"initial": "1s", "factor": 2, "max": "1m"}],
     )

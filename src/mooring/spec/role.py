@@ -85,7 +85,7 @@ class Role(SpecModel):
         examples=[{"BATCH": "512"}],
     )
     resources: ResourceSpec = Field(
-        ResourceSpec(),
+        ResourceSpec.all_defaults(),
         description="What each member asks for.",
         examples=[{"cpu": 2, "memory": "4Gi"}],
     )
@@ -142,7 +142,7 @@ class Role(SpecModel):
         examples=["member"],
     )
     kubernetes: PodSpec = Field(
-        PodSpec(),
+        PodSpec.all_defaults(),
         description="What the pods of this role have on Kubernetes, over `spec.kubernetes`.",
         examples=[{"image": "registry.example/ps:1"}],
     )

@@ -23,7 +23,7 @@ from mooring.operator.carry import pod_manifests
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import meaning_of, parse_view
 from mooring.operator.record import Record
-from mooring.planning import plan_job
+from mooring.placing import plan_job
 from mooring.spec.load import parse_cluster
 
 CLUSTER = """

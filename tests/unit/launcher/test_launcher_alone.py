@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mooring
-from mooring.bodies.local.pack import build_launcher
+from mooring.bodies.local.pack import build_launcher, copy_launcher
 
 SOURCES = sorted((Path(mooring.__file__).parent / "launcher").glob("*.py"))
 
@@ -78,6 +79,37 @@ def test_the_archive_is_executable_and_holds_no_path_of_this_machine(tmp_path: P
     assert path.read_bytes().startswith(b"#!/usr/bin/env python3\n")
     assert str(SOURCES[0].parent).encode() not in path.read_bytes()
     with zipfile.ZipFile(path) as archive:
+        assert "moorlaunch/main.py" in archive.namelist()
+
+
+def test_the_archive_is_packed_once_and_copied_from_there(tmp_path: Path) -> None:
+    cache = tmp_path / "home" / "cache"
+    first = copy_launcher(tmp_path / "first.pyz", cache)
+    [kept] = cache.iterdir()
+    assert first.read_bytes() == kept.read_bytes()
+    assert first.read_bytes() == build_launcher(tmp_path / "packed.pyz").read_bytes()
+    assert first.stat().st_mode & 0o111 == 0o111
+    packed_at = kept.stat().st_mtime_ns
+    second = copy_launcher(tmp_path / "second.pyz", cache)
+    assert second.read_bytes() == first.read_bytes()
+    assert [(path, path.stat().st_mtime_ns) for path in cache.iterdir()] == [(kept, packed_at)]
+
+
+def test_archives_of_other_versions_are_forgotten_in_time(tmp_path: Path) -> None:
+    for number in range(9):
+        old = tmp_path / f"launcher-{number}.pyz"
+        old.touch()
+        os.utime(old, (number, number))
+    copy_launcher(tmp_path / "target.pyz", tmp_path)
+    kept = sorted(path.name for path in tmp_path.glob("launcher-?.pyz"))
+    assert kept == ["launcher-6.pyz", "launcher-7.pyz", "launcher-8.pyz"]
+
+
+def test_a_cache_that_cannot_be_written_costs_the_packing_only(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "cache"
+    in_the_way.write_text("a file")
+    launcher = copy_launcher(tmp_path / "launcher.pyz", in_the_way)
+    with zipfile.ZipFile(launcher) as archive:
         assert "moorlaunch/main.py" in archive.namelist()
 
 

@@ -11,7 +11,8 @@ from mooring.explaining import Explanation, explain
 from mooring.model.cluster import Cpu, Gpu, Node, Snapshot
 from mooring.model.errors import BadInput
 from mooring.model.resources import Resources
-from mooring.planning import Cluster, Submitted, plan_job, plan_queue
+from mooring.placing import plan_job
+from mooring.planning import Cluster, Submitted, plan_queue
 from mooring.spec import TrainingJob
 
 NODES = tuple(

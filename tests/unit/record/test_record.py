@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from mooring.model.errors import BadInput
-from mooring.record import Journal, Tail, create_run, find_run, list_runs, logs, read_lines
+from mooring.record import (
+    Journal,
+    Tail,
+    create_run,
+    find_run,
+    holding_runs,
+    list_runs,
+    logs,
+    read_lines,
+    runs,
+)
 from mooring.record.locks import NumberedLocks
 from mooring.record.logs import LogLine, LogTail, NewLines
 from mooring.record.runs import process_is
@@ -174,3 +184,11 @@ def test_a_log_can_be_followed_from_its_last_lines(
     everything = ["line 0", "line 1", "line 2"]
     expected = everything if texts is None else texts
     assert [line.text for line in tail.read(100).lines] == expected
+def test_runs_hold_something_until_they_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = make("a"), make("b")
+    assert {run.info.id for run in holding_runs()} == {first, second}
+    find_run(first).released_file.touch()
+    assert [run.info.id for run in holding_runs()] == [second]
+    monkeypatch.setattr(runs, "process_is", lambda pid, started_s: False)
+    assert holding_runs() == []
+    assert {run.info.id for run in list_runs()} == {first, second}

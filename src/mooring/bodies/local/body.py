@@ -20,9 +20,9 @@ from mooring.bodies.base import Order
 from mooring.bodies.local import cgroups, owners, processes
 from mooring.bodies.local.contract import Settings, Surroundings, write_contract
 from mooring.bodies.local.nodes import LocalNodes, holdings_of_others
-from mooring.bodies.local.pack import build_launcher
+from mooring.bodies.local.pack import copy_launcher
 from mooring.bodies.local.sharing import SharedCpus
-from mooring.bodies.local.waiting import wait_for_exit
+from mooring.bodies.local.waiting import Bell
 from mooring.brain.thread_shares import Sharer, threads_of
 from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
 from mooring.model.cluster import Snapshot, format_cpus
@@ -32,6 +32,7 @@ from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Plan
 from mooring.record import RunRecord, Tail, plan_lock
 from mooring.record.locks import exclusive
+from mooring.record.state_home import cache_dir
 
 #: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
 _LAUNCHER_GRACE_S = 5.0
@@ -63,6 +64,7 @@ class LocalBody:
         self._addresses: dict[MemberId, Address] = {}
         self._attempts: dict[MemberId, _Attempt] = {}
         self._tails: dict[MemberId, Tail] = {}
+        self._bell = Bell()
         self._rank_token = secrets.token_hex(16)
         self._hosts_file: Path | None = None
         self._slots: dict[MemberId, tuple[str, str]] = {}
@@ -84,7 +86,7 @@ class LocalBody:
         try:
             owners.claim(self._run.info.token)
             if not self._run.launcher_file.exists():
-                build_launcher(self._run.launcher_file)
+                copy_launcher(self._run.launcher_file, cache_dir())
             self._devices_are_given = any(member.resources.gpu_millis for member in gang.members)
             self._nodes.make()
             self._nodes.release_ports()
@@ -162,7 +164,7 @@ class LocalBody:
         self._keep_off(now_s)
         events = self._collect(now_s)
         if not events and timeout_s > 0:
-            wait_for_exit([a.process.pid for a in self._attempts.values()], timeout_s)
+            self._bell.wait([a.process.pid for a in self._attempts.values()], timeout_s)
             events = self._collect(now_s)
         return events
 
@@ -188,6 +190,7 @@ class LocalBody:
         if self._groups is not None:
             self._groups.close()
         self._nodes.close()
+        self._bell.close()
         owners.release(self._run.info.token)
         # What this run held is free now: the time of the lock tells the others to look again.
         with suppress(OSError), exclusive(plan_lock()):
@@ -261,7 +264,7 @@ class LocalBody:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(self._run.launcher_file), "run", str(contract)],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=self._bell.rope,
                 stderr=stderr,
                 env=dict(launch.env),
                 start_new_session=True,

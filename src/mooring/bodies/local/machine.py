@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 import psutil
@@ -57,16 +58,22 @@ def memory_limit_bytes() -> int:
 
 def _cpus() -> tuple[Cpu, ...]:
     allowed = allowed_cpus()
-    found: list[Cpu] = []
-    if shutil.which("lscpu"):
-        answer = subprocess.run(_LSCPU, capture_output=True, text=True, check=False, timeout=10)
-        if answer.returncode == 0:
-            for row in json.loads(answer.stdout)["cpus"]:
-                if row["cpu"] in allowed and row.get("online", True) is not False:
-                    found.append(_cpu(row))
+    found = [cpu for cpu in _listed_cpus() if cpu.id in allowed]
     if not found:
         found = [Cpu(id=cpu, core=cpu, l3=0, cell=0, socket=0) for cpu in allowed]
     return tuple(sorted(found, key=lambda cpu: cpu.id))
+
+
+@lru_cache(maxsize=1)
+def _listed_cpus() -> tuple[Cpu, ...]:
+    """What `lscpu` lists; none without it. Asked once: hardware stays what it is."""
+    if not shutil.which("lscpu"):
+        return ()
+    answer = subprocess.run(_LSCPU, capture_output=True, text=True, check=False, timeout=10)
+    if answer.returncode != 0:
+        return ()
+    rows = json.loads(answer.stdout)["cpus"]
+    return tuple(_cpu(row) for row in rows if row.get("online", True) is not False)
 
 
 def _cpu(row: dict[str, object]) -> Cpu:

@@ -17,7 +17,7 @@ from mooring.model.cluster import NodeUse, Snapshot
 from mooring.model.launch import Address
 from mooring.model.member import Member, MemberId
 from mooring.model.plan import use_with
-from mooring.record import RunRecord, list_runs
+from mooring.record import RunRecord, holding_runs
 from mooring.record.plan_file import Holding, read_holdings
 
 LOOPBACK = "127.0.0.1"
@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 def holdings_of_others(me: str | None) -> list[Holding]:
     """What each member of the other live runs of this user holds of this machine."""
-    others = [run for run in list_runs() if run.info.id != me and run.holds()]
+    others = [run for run in holding_runs() if run.info.id != me]
     return [holding for run in others for holding in read_holdings(run.plan_file)]
 
 

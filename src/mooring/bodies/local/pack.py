@@ -8,13 +8,18 @@ goes in beside them; another version ignores it. The same sources give the same 
 
 from __future__ import annotations
 
-import marshal
-import zipfile
-from importlib import resources
+import hashlib
+import os
+import shutil
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from types import CodeType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import zipfile
 
 PACKAGE = "moorlaunch"
 _SHEBANG = b"#!/usr/bin/env python3\n"
@@ -23,35 +28,75 @@ _MAIN = f"import sys\n\nfrom {PACKAGE}.main import main\n\nsys.exit(main())\n"
 _UNCHECKED_HASH = (0b01).to_bytes(4, "little")
 # Version 2 has no back references, which depend on how often an object happens to be in use.
 _MARSHAL_VERSION = 2
+#: Archives of as many versions of Mooring or Python are kept for the next run.
+_MOST_KEPT = 4
+
+
+def copy_launcher(target: Path, kept_in: Path) -> Path:
+    """The archive at `target`, copied from the folder `kept_in`, where it is packed if need be.
+
+    A folder that cannot be written to costs the packing, no more.
+    """
+    sources = _sources()
+    digest = hashlib.sha256(MAGIC_NUMBER)
+    for name, _, text in sources:
+        digest.update(f"{name} {len(text)} ".encode() + text)
+    kept = kept_in / f"launcher-{digest.hexdigest()[:32]}.pyz"
+    with suppress(OSError):
+        if not kept.exists():
+            kept_in.mkdir(parents=True, exist_ok=True, mode=0o700)
+            build_launcher(kept)
+            _forget_oldest(kept_in)
+        partial = target.with_name(target.name + ".partial")
+        shutil.copy(kept, partial)
+        return partial.replace(target)
+    return build_launcher(target)
+
+
+def _forget_oldest(folder: Path) -> None:
+    kept = sorted(folder.glob("launcher-*.pyz"), key=lambda path: path.stat().st_mtime)
+    for path in kept[:-_MOST_KEPT]:
+        path.unlink(missing_ok=True)
 
 
 def build_launcher(target: Path) -> Path:
     """Writes the archive to `target`, executable, in place of what is there."""
-    home = Path(str(resources.files("mooring")))
-    partial = target.with_name(target.name + ".partial")
-    with partial.open("wb") as file:
-        file.write(_SHEBANG)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            _add(archive, "__main__.py", _MAIN.encode())
-            for path in sorted((home / "launcher").glob("*.py")):
-                _add_module(archive, f"{PACKAGE}/{path.name}", path)
-            inside = home / "inside"
-            # `inside` itself is a folder of the path there, not a package.
-            for path in sorted(inside.rglob("*.py")):
-                if path != inside / "__init__.py":
-                    _add_module(archive, path.relative_to(home).as_posix(), path)
-    partial.chmod(0o755)
-    return partial.replace(target)
+    import zipfile
+
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(_SHEBANG)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                _add(archive, "__main__.py", _MAIN.encode())
+                for name, path, text in _sources():
+                    _add(archive, name, text)
+                    _add(archive, name + "c", _byte_code(name, path, text))
+        partial.chmod(0o755)
+        return partial.replace(target)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
 
 
-def _add_module(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    text = path.read_bytes()
-    _add(archive, name, text)
-    _add(archive, name + "c", _byte_code(name, path, text))
+def _sources() -> list[tuple[str, Path, bytes]]:
+    """(name in the archive, file, its text) of every module, in the archive's order."""
+    home = Path(__file__).parents[2]
+    found = [(f"{PACKAGE}/{path.name}", path) for path in sorted((home / "launcher").glob("*.py"))]
+    inside = home / "inside"
+    # `inside` itself is a folder of the path there, not a package.
+    found += [
+        (path.relative_to(home).as_posix(), path)
+        for path in sorted(inside.rglob("*.py"))
+        if path != inside / "__init__.py"
+    ]
+    return [(name, path, path.read_bytes()) for name, path in found]
 
 
 def _byte_code(name: str, path: Path, text: bytes) -> bytes:
     """The loader compiles, or takes what an installation compiled before; nothing is imported."""
+    import marshal
+
     code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
     assert code is not None
     stored = marshal.dumps(_relocated(code, name), _MARSHAL_VERSION)
@@ -68,4 +113,6 @@ def _relocated(code: CodeType, filename: str) -> CodeType:
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    import zipfile
+
     archive.writestr(zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0)), data)

@@ -1,29 +1,48 @@
-"""Waiting for the first of several processes to end, without a loop of sleeps."""
+"""Waiting until a process ends or a launcher has something to say, without a loop of sleeps."""
 
 from __future__ import annotations
 
 import os
 import select
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+_MOST_RINGS = 4096
 
-def wait_for_exit(pids: Sequence[int], timeout_s: float) -> None:
-    """Return once one of the (child) processes has ended, or after `timeout_s`."""
-    if not hasattr(os, "pidfd_open"):
-        time.sleep(timeout_s)
-        return
-    poller = select.poll()
-    fds: list[int] = []
-    try:
-        for pid in pids:
-            # ProcessLookupError: already reaped; EMFILE: then the time-out alone wakes us.
-            with suppress(OSError):
-                fd = os.pidfd_open(pid)
-                fds.append(fd)
-                poller.register(fd, select.POLLIN)
-        poller.poll(timeout_s * 1000)
-    finally:
-        for fd in fds:
-            os.close(fd)
+
+class Bell:
+    """A pipe: launchers write a byte to its one end when they have written something to read.
+
+    Both ends close by themselves with this process; `close` may be called twice.
+    """
+
+    def __init__(self) -> None:
+        self._listening, self.rope = os.pipe()
+        os.set_blocking(self._listening, False)
+        # A launcher must never wait for us: it loses the byte of a pipe that is full.
+        os.set_blocking(self.rope, False)
+
+    def wait(self, pids: Sequence[int], timeout_s: float) -> None:
+        """Return once it rang, once one of these children has ended, or after `timeout_s`."""
+        poller = select.poll()
+        poller.register(self._listening, select.POLLIN)
+        fds: list[int] = []
+        try:
+            for pid in pids if hasattr(os, "pidfd_open") else ():
+                # ProcessLookupError: already reaped; EMFILE: then the time-out alone wakes us.
+                with suppress(OSError):
+                    fd = os.pidfd_open(pid)
+                    fds.append(fd)
+                    poller.register(fd, select.POLLIN)
+            poller.poll(timeout_s * 1000)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        with suppress(BlockingIOError):
+            os.read(self._listening, _MOST_RINGS)
+
+    def close(self) -> None:
+        for fd in (self._listening, self.rope):
+            if fd >= 0:
+                os.close(fd)
+        self._listening = self.rope = -1

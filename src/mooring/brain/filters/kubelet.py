@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.brain.board import Board
-from mooring.brain.kubelet import Container, Rejection, gpu_pod_problem, threads_per_core
 from mooring.brain.layout import Rows
 from mooring.brain.pool import REJECTED
 from mooring.brain.registry import Objections, add_filter
@@ -39,6 +38,8 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
     policy = node.kubelet
     if policy is None or not want.cuts:
         return ()
+    from mooring.brain.kubelet import Rejection, threads_per_core
+
     unfit = _cannot(want, policy, threads_per_core(node))
     if unfit:
         return (f"{NOT_ADMITTED} ({unfit})",)
@@ -57,6 +58,8 @@ def _cannot(want: Want, policy: KubeletPolicy | None, threads: int = 1) -> str:
         return ""
     if want.exclusive and policy.cpu_manager is not CpuManager.STATIC:
         return "its CPU manager gives nobody CPUs of their own"
+    from mooring.brain.kubelet import Container, gpu_pod_problem
+
     devices = want.gpus or int(want.gpu_share > 0)
     alone = want.exclusive or want.gpus > 0
     container = Container(want.cpu_millis, want.handed_cpus, devices, alone)
