@@ -1,7 +1,7 @@
 """Mooring runs distributed training jobs and makes them fast.
 
     import mooring
-    result = mooring.run(mooring.Job.from_file("job.yaml"))
+    result = mooring.run("job.yaml", on_progress=print)
 
 In training code: `mooring.step(examples=512, loss=loss)`, `mooring.identity()` and
 `mooring.budget()`; for frameworks `import mooring.tensorflow` and `import mooring.torch`. They are
@@ -15,19 +15,47 @@ from typing import TYPE_CHECKING
 from mooring.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from mooring.api import Job, RunResult, run
+    from mooring.api import Job, Progress, Run, RunResult, run, start
+    from mooring.app import Refused
+    from mooring.model.errors import BadInput, MooringError, RunFailed
     from mooring.sdk import budget, identity, step
 
-__all__ = ["Job", "RunResult", "__version__", "budget", "identity", "run", "step"]
+__all__ = [
+    "BadInput",
+    "Job",
+    "MooringError",
+    "Progress",
+    "Refused",
+    "Run",
+    "RunFailed",
+    "RunResult",
+    "__version__",
+    "budget",
+    "identity",
+    "run",
+    "start",
+    "step",
+]
 
 _HOMES = {
+    "BadInput": "mooring.model.errors",
     "Job": "mooring.api",
+    "MooringError": "mooring.model.errors",
+    "Progress": "mooring.api",
+    "Refused": "mooring.app",
+    "Run": "mooring.api",
+    "RunFailed": "mooring.model.errors",
     "RunResult": "mooring.api",
-    "run": "mooring.api",
     "budget": "mooring.sdk",
     "identity": "mooring.sdk",
+    "run": "mooring.api",
+    "start": "mooring.api",
     "step": "mooring.sdk",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> object:

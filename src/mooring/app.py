@@ -78,6 +78,8 @@ class Result:
     phase: Phase
     reason: str
     run: RunRecord
+    signals: tuple[int, ...] = ()
+    """Those that were caught meanwhile, in this order."""
 
 
 class Refused(MooringError):
@@ -120,11 +122,14 @@ def run_job(
     on_tick: Callable[[], None] = lambda: None,
     stop_when: Callable[[], str | None] = lambda: None,
     stacks: bool = True,
+    stops_by_signal: bool = True,
 ) -> Result:
     """Run a job to its end on this machine. Raises BadInput or Refused before anything starts.
 
-    `stop_when` is asked again and again; the first reason that it gives stops the job, once.
-    `stacks`: look at the trainers' stacks where py-spy is installed.
+    `stop_when` is asked again and again; the first reason that it gives stops the job, and another
+    one after that does not wait for the members.
+    `stacks`: look at the trainers' stacks where py-spy is installed. `stops_by_signal`: whether a
+    signal to this process is how others stop the run.
     """
     asked = frameworks.expand(job, source)
     working_dir = staging.working_dir(job, job_dir, source)
@@ -144,6 +149,7 @@ def run_job(
             virtual_nodes=where.virtual_nodes,
             source=source,
             version=VERSION,
+            stops_by_signal=stops_by_signal,
         )
         try:
             write_plan(run.plan_file, gang, plan)
@@ -160,7 +166,8 @@ def run_job(
         try:
             on_plan(plan)
             on_start(run)
-            return loop.until_end(signals, on_tick, stop_when)
+            result = loop.until_end(signals, on_tick, stop_when)
+            return dataclasses.replace(result, signals=signals.caught)
         finally:
             body.close()
             loop.close()
@@ -241,8 +248,9 @@ class _Loop:
             on_tick()
             now_s = time.monotonic()
             events: list[Event] = [StopRequested(reason) for reason in signals.take()]
-            if told_to_stop is None and (told_to_stop := stop_when()) is not None:
-                events.append(StopRequested(told_to_stop))
+            if (asked := stop_when()) is not None and asked != told_to_stop:
+                told_to_stop = asked
+                events.append(StopRequested(asked))
             events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
             if self._plan.waiting:
                 events += self._place_waiting(events, now_s)

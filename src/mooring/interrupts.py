@@ -18,6 +18,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._reasons: list[str] = []
+        self._caught: list[int] = []
         self._before: dict[signal.Signals, signal._HANDLER] = {}
 
     def __enter__(self) -> StopSignals:
@@ -25,17 +26,23 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             watched = [each for each in self._WATCHED if not (ignored and each is signal.SIGHUP)]
-            self._before = {each: signal.signal(each, self._caught) for each in watched}
+            self._before = {each: signal.signal(each, self._catch) for each in watched}
         return self
 
     def __exit__(self, *_: object) -> None:
         for each, handler in self._before.items():
-            signal.signal(each, handler)
+            # None: set by other than Python code, which cannot be put back.
+            signal.signal(each, signal.SIG_DFL if handler is None else handler)
 
     def take(self) -> list[str]:
         taken, self._reasons = self._reasons, []
         return taken
 
-    def _caught(self, signum: int, frame: FrameType | None) -> None:
+    @property
+    def caught(self) -> tuple[int, ...]:
+        return tuple(self._caught)
+
+    def _catch(self, signum: int, frame: FrameType | None) -> None:
+        self._caught.append(signum)
         name = signal.Signals(signum).name
         self._reasons.append("interrupted" if name == "SIGINT" else f"asked to stop ({name})")

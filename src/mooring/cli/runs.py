@@ -8,11 +8,16 @@ import signal
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import on_cluster, required_target, target_of
+
+if TYPE_CHECKING:
+    from mooring.record import RunRecord
+    from mooring.report.view import RunView
 
 _STOP_POLL_S = 0.1
 
@@ -180,6 +185,7 @@ def stop(
         return cluster_runs.stop(where, run, now=now, delete=delete)
     from mooring.bodies.local.clean import clean_run
     from mooring.record import find_run
+    from mooring.record.runs import write_whole
     from mooring.report.view import RunView
 
     record = find_run(run)
@@ -192,6 +198,18 @@ def stop(
         clean_run(record)
         click.echo(f"{record.info.id} had lost its moor process; removed what it left")
         return 0
+    if record.info.stops_by_signal:
+        _stop_by_signal(record, view, now)
+    else:
+        write_whole(record.stop_file, "now" if now else "")
+    while record.alive() and not view.phase.final:
+        time.sleep(_STOP_POLL_S)
+        view.update()
+    click.echo(f"stopped {record.info.id}")
+    return 0
+
+
+def _stop_by_signal(record: RunRecord, view: RunView, now: bool) -> None:
     os.kill(record.info.pid, signal.SIGTERM)
     if now:
         # A second request, once the first has been taken up, ends the members without grace.
@@ -200,11 +218,6 @@ def stop(
             view.update()
         if record.alive():
             os.kill(record.info.pid, signal.SIGTERM)
-    while record.alive() and not view.phase.final:
-        time.sleep(_STOP_POLL_S)
-        view.update()
-    click.echo(f"stopped {record.info.id}")
-    return 0
 
 
 @click.command()

@@ -10,6 +10,7 @@ logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
 released          empty; exists once the run holds nothing any more
+stop              exists once somebody has asked a program that carries the run to stop it
 report.json       the figures, once the run has ended
 output.log        what `moor` itself printed, of a run with `--detach`
 fix.json          the probe before it and the remedies, of a run with `--fix`
@@ -46,6 +47,8 @@ class RunInfo:
     version: str
     virtual_nodes: int = 0
     source: str = ""
+    stops_by_signal: bool = True
+    """False: its process is a program that does more than this run; `stop_file` stops it."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,11 @@ class RunRecord:
         return self.root / "members" / member
 
     @property
+    def stop_file(self) -> Path:
+        """Made by whoever wants the run to stop; `now` in it: without waiting for members."""
+        return self.root / "stop"
+
+    @property
     def released_file(self) -> Path:
         """Exists once the run holds nothing any more, though its process may live on a little."""
         return self.root / RELEASED
@@ -126,7 +134,13 @@ def process_is(pid: int, started_s: float) -> bool:
 
 
 def create_run(
-    job: str, *, directory: Path | None, virtual_nodes: int, source: str, version: str
+    job: str,
+    *,
+    directory: Path | None,
+    virtual_nodes: int,
+    source: str,
+    version: str,
+    stops_by_signal: bool = True,
 ) -> RunRecord:
     """Make a run directory, in the state home or at `directory`, findable by its id."""
     now_s = time.time()
@@ -158,6 +172,7 @@ def create_run(
             version=version,
             virtual_nodes=virtual_nodes,
             source=source,
+            stops_by_signal=stops_by_signal,
         )
         write_whole(root / "run.json", json.dumps(asdict(info), indent=1))
     except OSError as error:
