@@ -43,13 +43,15 @@ class NumberedLocks:
 def exclusive(path: Path) -> Iterator[None]:
     """One holder at a time, others wait: for the moment between looking and taking.
 
-    The file's time tells when somebody last held it.
+    The file's time tells when somebody last let go of it: what was taken can be seen from then on.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        os.utime(fd)
-        yield
+        try:
+            yield
+        finally:
+            os.utime(fd)
     finally:
         os.close(fd)
 

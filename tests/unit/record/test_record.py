@@ -19,7 +19,7 @@ from mooring.record import (
     read_lines,
     runs,
 )
-from mooring.record.locks import NumberedLocks
+from mooring.record.locks import NumberedLocks, exclusive
 from mooring.record.logs import LogLine, LogTail, NewLines
 from mooring.record.runs import process_is
 
@@ -192,3 +192,13 @@ def test_runs_hold_something_until_they_let_go(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(runs, "process_is", lambda pid, started_s: False)
     assert holding_runs() == []
     assert {run.info.id for run in list_runs()} == {first, second}
+
+
+def test_the_time_of_a_lock_is_that_of_letting_go(tmp_path: Path) -> None:
+    """Whoever looks while it is held, and remembers this time, has to look again afterwards."""
+    lock = tmp_path / "plan"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    with exclusive(lock):
+        assert lock.stat().st_mtime == 1
+    assert lock.stat().st_mtime > 1
