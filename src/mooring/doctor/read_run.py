@@ -137,7 +137,11 @@ def member_facts(
         allowed_cpus=_allowed(inside) or frozenset(_numbers(budget, "cpus")),
         seen_cpus=seen,
         threads=round(median([_number(sample, "threads") for sample in known])),
-        peak_memory_bytes=max(int(_number(sample, "rss_bytes")) for sample in (samples or [{}])),
+        peak_memory_bytes=max(
+            int(_number(sample, name))
+            for sample in (samples or [{}])
+            for name in ("rss_bytes", "peak_rss_bytes")
+        ),
         shm_used_bytes=max(int(_number(sample, "shm_used_bytes")) for sample in (samples or [{}])),
         shm_bytes=int(_number(known[-1], "shm_bytes")),
         use=_use(inside),

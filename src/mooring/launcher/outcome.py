@@ -19,14 +19,19 @@ def stopped(why: str, codes: list[int], killed: bool) -> tuple[int, str]:
     return (TERMINATED if any(codes) else 0), reason
 
 
-def failed(rank: int | None, over_memory: bool, limit_bytes: int | None) -> str:
+def failed(
+    rank: int | None, over_memory: bool, limit_bytes: int | None, peak_bytes: int | None = None
+) -> str:
     """What the exit code does not say by itself.
 
-    `rank` is None where the member has one process and needs no telling apart.
+    `rank` is None where the member has one process and needs no telling apart. `peak_bytes` is what
+    its largest process had when it was killed.
     """
     if over_memory:
         limit = "" if limit_bytes is None else " of " + size(limit_bytes)
         what = "over its memory limit" + limit
+        if peak_bytes is not None:
+            what += " (its largest process had %s)" % size(peak_bytes)
         return what if rank is None else "local rank %d: %s" % (rank, what)
     return "" if rank is None else "local rank %d failed" % rank
 

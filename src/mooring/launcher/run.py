@@ -393,7 +393,13 @@ class Member:
             rank, code = self._failed
             told_apart = rank if len(codes) > 1 else None
             over_memory = code == outcome.KILLED and self._over_memory()
-            return code, outcome.failed(told_apart, over_memory, self._budget.memory_bytes)
+            peak_bytes = None
+            if over_memory:
+                from .sample import largest_ended
+
+                peak_bytes = largest_ended(resource.getrusage(resource.RUSAGE_CHILDREN))
+            limit_bytes = self._budget.memory_bytes
+            return code, outcome.failed(told_apart, over_memory, limit_bytes, peak_bytes)
         if self._stop_reason is not None:
             return outcome.stopped(self._stop_reason, codes, self._killed)
         return 0, ""

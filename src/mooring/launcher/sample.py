@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import time
 
 from . import cgroups, procfs
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from . import gpus
 
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+# macOS counts bytes, the others thousands of them.
+_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # Positions in stat_fields, which starts at field 3 of proc(5).
 _UTIME, _CSTIME, _RSS = 11, 14, 21
@@ -103,6 +106,7 @@ class Sampler:
                 below.extend(self._threads.visit(pid))
             level = below
         self._cpu_s = max(self._cpu_s, cpu_s + ticks * _TICK_S)
+        peak_bytes = largest_ended(reaped)
         self._count_switches(self._threads.end(), reaped)
         self._threads.forget(pids)
         self._pids = pids
@@ -117,6 +121,8 @@ class Sampler:
             "last_cpus": self._threads.last_cpus(),
             "cpus": allowed_cpus(pids),
         }
+        if peak_bytes is not None:
+            sample["peak_rss_bytes"] = peak_bytes
         if self._traffic is not None:
             sample.update(self._traffic.measure(pids))
         else:
@@ -135,7 +141,10 @@ class Sampler:
     def _reaped(self) -> dict[str, Any]:
         """Without /proc only what ended processes leave behind is known."""
         reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
+        peak_bytes = largest_ended(reaped)
+        peak = {} if peak_bytes is None else {"peak_rss_bytes": peak_bytes}
         return {
+            **peak,
             "cpu_s": round(reaped.ru_utime + reaped.ru_stime, 4),
             "ctx_vol": reaped.ru_nvcsw,
             "ctx_invol": reaped.ru_nivcsw,
@@ -149,6 +158,16 @@ class Sampler:
             "tx_bytes": 0,
             "peers": {},
         }
+
+
+def largest_ended(reaped: resource.struct_rusage) -> int | None:
+    """Bytes that the largest of the ended processes had in memory at once, as the kernel counted.
+
+    The kernel counts for a child what its parent had at the fork, too: a program that stayed below
+    the launcher's own size is not known.
+    """
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return reaped.ru_maxrss * _MAXRSS_UNIT if reaped.ru_maxrss > own else None
 
 
 def allowed_cpus(pids: list[int]) -> list[int]:

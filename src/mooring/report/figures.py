@@ -37,7 +37,7 @@ class MemberFigures:
     context_switches_voluntary: int
     context_switches_involuntary: int
     throttled_s: float
-    peak_memory_bytes: int
+    peak_memory_bytes: int | None
     received_bytes: int
     sent_bytes: int
     launcher_cpu_s: float
@@ -229,7 +229,7 @@ def _member(member: MemberView) -> MemberFigures:
         context_switches_voluntary=int(totals.get("ctx_vol", 0)),
         context_switches_involuntary=int(totals.get("ctx_invol", 0)),
         throttled_s=totals.get("throttled_s", 0.0),
-        peak_memory_bytes=member.peak_rss_bytes,
+        peak_memory_bytes=member.peak_rss_bytes or None,
         received_bytes=int(totals.get("rx_bytes", 0)),
         sent_bytes=int(totals.get("tx_bytes", 0)),
         launcher_cpu_s=totals.get("launcher_cpu_s", 0.0),

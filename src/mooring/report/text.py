@@ -235,9 +235,7 @@ def _members(figures: Report) -> RenderableType:
             Column("switches vol/invol", [_switches(member) for member in members], True, group=2),
             Column("in", [size(member.received_bytes) for member in members], True, group=3),
             Column("out", [size(member.sent_bytes) for member in members], True, group=3),
-            Column(
-                "peak memory", [size(member.peak_memory_bytes) for member in members], True, group=4
-            ),
+            Column("peak memory", [_peak(member) for member in members], True, group=4),
             Column("exit", [_exit(member) for member in members], True, group=4),
         ]
     )
@@ -247,6 +245,10 @@ def _members(figures: Report) -> RenderableType:
 
 def _held(member: MemberFigures) -> str:
     return member.cpus_held + ("*" if member.exclusive else "")
+
+
+def _peak(member: MemberFigures) -> str:
+    return size(member.peak_memory_bytes) if member.peak_memory_bytes else "–"
 
 
 def _switches(member: MemberFigures) -> str:

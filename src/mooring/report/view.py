@@ -169,7 +169,9 @@ class MemberView:
         self.cards.add(line)
         self.sampled_until_s = at_s
         self.rss_bytes = _int(line.get("rss_bytes")) or 0
-        self.peak_rss_bytes = max(self.peak_rss_bytes, self.rss_bytes)
+        self.peak_rss_bytes = max(
+            self.peak_rss_bytes, self.rss_bytes, _int(line.get("peak_rss_bytes")) or 0
+        )
         self.threads = _int(line.get("threads")) or 0
         self.cpu_rate.add(at_s, self.totals.get("cpu_s", 0.0))
         self.rx_rate.add(at_s, self.totals.get("rx_bytes", 0.0))

@@ -184,6 +184,8 @@ def test_a_log_can_be_followed_from_its_last_lines(
     everything = ["line 0", "line 1", "line 2"]
     expected = everything if texts is None else texts
     assert [line.text for line in tail.read(100).lines] == expected
+
+
 def test_runs_hold_something_until_they_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = make("a"), make("b")
     assert {run.info.id for run in holding_runs()} == {first, second}
