@@ -15,7 +15,8 @@ from support.moor import Moor, write_job
 from support.waiting import until
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-SAY = "import os; print('threads', os.environ['OMP_NUM_THREADS'])"
+#: In one write: mpirun passes on what its ranks print as it comes.
+SAY = "import os; os.write(1, b'threads ' + os.environb[b'OMP_NUM_THREADS'] + b'\\n')"
 
 
 @pytest.fixture
