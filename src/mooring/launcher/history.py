@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Two minutes at one sample every five seconds.
 _MOST_RECENT = 24
-#: Records about variables; a model with more is told in part.
+#: Records about variables and the program; a model with more is told in part.
 MOST_KEPT = 4000
 
 

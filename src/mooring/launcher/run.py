@@ -119,7 +119,7 @@ class Member:
             contract.step_pattern if contract.step_source == "regex" else None,
             contract.examples_per_step,
             len(contract.processes),
-            self._told_variables,
+            self._journal.write,
         )
         self._start(program, env)
         self._loop.at(time.monotonic() + contract.sample_interval_s, self._sample)
@@ -263,9 +263,6 @@ class Member:
 
     def _stepped(self, fields: dict[str, Any], t: float) -> None:
         self._journal.write("step", fields, t)
-
-    def _told_variables(self, fields: dict[str, Any]) -> None:
-        self._journal.write("variables", fields)
 
     def _flush_steps(self) -> None:
         due = self._steps.flush()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 5.0
 #: Records that are passed on as they are, and again when the connection was lost.
-KEPT = frozenset(["ready", "variables"])
+KEPT = frozenset(["ready", "variables", "program"])
 #: Of the bytes to each peer, there are as many as members.
 _LEFT_OUT = frozenset(["peers"])
 

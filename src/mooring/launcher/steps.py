@@ -21,6 +21,8 @@ _MARK = MARK.decode("ascii")
 _SPACE = re.compile("[ \t]*")
 _DECODE = json.JSONDecoder().raw_decode
 LINES_PER_SECOND = 5
+#: Documents that are no steps: what they carry, and as what.
+_TOLD = (("variables", list), ("program", dict))
 # A pattern of the user's can take exponential time on a line that nearly matches.
 _SEARCHED_CHARACTERS = 4096
 _PATIENCE_S = 0.5
@@ -51,10 +53,10 @@ class Steps:
         pattern: str | None,
         examples_per_step: int | None,
         ranks: int,
-        write_variables: Callable[[dict[str, Any]], None] | None = None,
+        write_told: Callable[[str, dict[str, Any]], object] | None = None,
     ) -> None:
         self._write = write
-        self._write_variables = write_variables
+        self._write_told = write_told
         self._pattern: re.Pattern[str] | None = None
         if pattern is not None:
             self._pattern = re.compile(pattern)
@@ -106,8 +108,7 @@ class Steps:
                 continue
             kept.append(text[begin:mark])
             begin = at
-            if isinstance(fields.get("variables"), list):
-                self._variables(rank, fields)
+            if self._told(rank, fields):
                 continue
             report = Report(
                 _whole(fields.get("step")),
@@ -119,10 +120,14 @@ class Steps:
         kept.append(text[begin:])
         return [piece.encode("utf-8") for piece in kept if piece.strip()]
 
-    def _variables(self, rank: int, fields: dict[str, Any]) -> None:
-        """What the SDK says of a model's variables goes into the samples as it is."""
-        if self._write_variables is not None:
-            self._write_variables({"r": rank, "variables": fields["variables"]})
+    def _told(self, rank: int, fields: dict[str, Any]) -> bool:
+        """What is said of a model's variables or of the program goes into the samples as it is."""
+        for kind, shape in _TOLD:
+            if isinstance(fields.get(kind), shape):
+                if self._write_told is not None:
+                    self._write_told(kind, {"r": rank, kind: fields[kind]})
+                return True
+        return False
 
     def _search(self, rank: int, lines: list[bytes]) -> None:
         assert self._pattern is not None

@@ -3,6 +3,7 @@ framework: real Python processes with the archive's folder on their path."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -76,11 +77,34 @@ print(one.value, type(one.__loader__).__name__, one.__spec__.loader is one.__loa
 def test_a_module_that_is_not_as_expected_stays_as_it_is(inside: str, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("value = 1")
     code = """
+import os
+os.environ["MOORING_MEMBER"] = "chief-0"
+from mooring_inside import telling
 from mooring_inside.imports import after
 after({"plain": lambda module: module.Missing.call})
 import plain
 print(plain.value)
+telling.begin()
 """
-    done = python(code, inside, tmp_path)
-    assert done.stdout == "1\n"
-    assert "mooring: plain is not as expected" in done.stderr
+    lines = python(code, inside, tmp_path).stdout.splitlines()
+    assert lines[0] == "1"
+    assert "could not look into plain, which is not as expected: AttributeError" in lines[1]
+
+
+def test_nothing_is_said_before_there_are_parameter_servers(inside: str) -> None:
+    """A program whose output another one reads gets no lines of ours in between."""
+    code = """
+import os
+os.environ["MOORING_MEMBER"] = "chief-0"
+from mooring_inside import guard, telling
+guard.attempt("something", lambda: 1 / 0)
+print("result")
+telling.saw("keras-3"), telling.saw("keras-3")
+telling.begin()
+"""
+    lines = python(code, inside).stdout.splitlines()
+    assert lines[0] == "result"
+    assert [json.loads(line.partition("::mooring:: ")[2]) for line in lines[1:]] == [
+        {"program": {"note": "could not look into something: ZeroDivisionError: division by zero"}},
+        {"program": {"trait": "keras-3"}},
+    ]

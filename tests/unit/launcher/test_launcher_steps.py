@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -41,14 +42,21 @@ def test_sdk_lines_are_taken_out_of_the_log() -> None:
     ]
 
 
-def test_what_is_said_of_variables_is_no_step() -> None:
+@pytest.mark.parametrize(
+    ("kind", "said"), [("variables", [{"name": "table"}]), ("program", {"trait": "keras-3"})]
+)
+def test_what_is_said_of_the_program_is_no_step(kind: str, said: object) -> None:
     written: list[dict[str, Any]] = []
-    told: list[dict[str, Any]] = []
-    steps = Steps(lambda fields, t: written.append(fields), None, 7, 1, told.append)
-    line = b'a::mooring:: {"variables": [{"name": "table"}]}b::mooring:: {"step": 1}'
-    assert steps.take(0, [line]) == [b"a", b"b"]
+    told: list[tuple[str, dict[str, Any]]] = []
+
+    def tell(kind: str, fields: dict[str, Any]) -> None:
+        told.append((kind, fields))
+
+    steps = Steps(lambda fields, t: written.append(fields), None, 7, 1, tell)
+    line = f'a::mooring:: {json.dumps({kind: said})}b::mooring:: {{"step": 1}}'
+    assert steps.take(0, [line.encode()]) == [b"a", b"b"]
     steps.flush(all_of_it=True)
-    assert told == [{"r": 0, "variables": [{"name": "table"}]}]
+    assert told == [(kind, {"r": 0, kind: said})]
     assert [found["step"] for found in written] == [1]
 
 

@@ -6,6 +6,8 @@ import importlib.abc
 import importlib.machinery
 import sys
 
+from . import guard
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,9 +61,5 @@ class _Loader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._own
         then = self._take()
-        if then is None:
-            return
-        try:
-            then(module)
-        except Exception as error:
-            sys.stderr.write("mooring: %s is not as expected: %s\n" % (module.__name__, error))
+        if then is not None:
+            guard.attempt("%s, which is not as expected" % module.__name__, then, module)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import weakref
 
-from . import graph
+from . import graph, guard, telling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _CREATE = "_create_variable_round_robin"
-_MARK = "::mooring:: "
-_STDOUT = 1
 #: A function that is traced again and again is not looked at again and again.
 _MOST_TRACES = 8
 
@@ -23,74 +18,65 @@ _MOST_TRACES = 8
 _names: dict[int, str] = {}
 _taken: set[str] = set()
 _path: list[str] = []
+_traces: set[int] = set()
 keras_embeddings: weakref.WeakSet[Any] = weakref.WeakSet()
 keras_adam: set[int] = set()
-
-
-def tell(entries: list[dict[str, object]]) -> None:
-    """One line to the launcher: see `mooring.sdk.tell`."""
-    try:
-        sys.stdout.flush()
-        for entry in entries:
-            line = _MARK + json.dumps({"variables": [entry]}) + "\n"
-            os.write(_STDOUT, line.encode())
-    except (OSError, ValueError):
-        return
 
 
 def watch_variables(module: Any) -> None:
     """Parameter server strategies tell each variable that they make."""
     extended = module.ParameterServerStrategyV2Extended
-    create = getattr(extended, _CREATE)
-
-    def told(self: Any, next_creator: Any, **kwargs: Any) -> Any:
-        made = create(self, next_creator, **kwargs)
-        # A strategy of the SDK tells by itself.
-        if _CREATE not in vars(self):
-            try:
-                _tell_made(made)
-            except Exception as error:
-                _complain("a variable", error)
-        return made
-
-    setattr(extended, _CREATE, told)
+    guard.beside(extended, "__init__", "the strategy", before=_begin)
+    guard.beside(extended, _CREATE, "a variable", after=_made)
 
 
 def name_by_path(module: Any) -> None:
     """Keras calls every table `embeddings`; its path says which one."""
-    initialize = module.Variable._initialize
-
-    def named(self: Any, value: Any) -> Any:
-        _path.append(str(getattr(self, "path", "") or ""))
-        try:
-            return initialize(self, value)
-        finally:
-            _path.pop()
-
-    module.Variable._initialize = named
+    what = "the name of a variable of Keras"
+    guard.beside(module.Variable, "_initialize", what, before=_enter, ended=_leave)
 
 
 def watch_functions(module: Any) -> None:
     """What the coordinator schedules is looked at when it is new: it has been traced by then."""
-    coordinator = module.ClusterCoordinator
-    schedule = coordinator.schedule
-    seen: set[int] = set()
+    guard.beside(module.ClusterCoordinator, "schedule", "a function", after=_scheduled)
 
-    def watched(self: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-        scheduled = schedule(self, fn, *args, **kwargs)
-        listed = getattr(fn, "_list_all_concrete_functions", None)
-        if listed is not None and len(seen) < _MOST_TRACES:
-            try:
-                for trace in listed():
-                    if id(trace) not in seen:
-                        seen.add(id(trace))
-                        tell([_used(table) for table in graph.tables(trace)])
-            except Exception as error:
-                seen.update(range(_MOST_TRACES))
-                _complain("a function", error)
-        return scheduled
 
-    coordinator.schedule = watched
+def parts(variable: Any) -> list[Any]:
+    """The `tf.Variable`s behind this one: the parts of a divided one, the one inside of Keras'."""
+    inner = getattr(variable, "value", None)
+    if inner is not None and not callable(inner):
+        return parts(inner)
+    divided = getattr(variable, "variables", None)
+    return list(divided) if divided is not None else [variable]
+
+
+def _begin(*args: Any, **kwargs: Any) -> None:
+    telling.begin()
+
+
+def _enter(variable: Any, *args: Any, **kwargs: Any) -> None:
+    _path.append(str(getattr(variable, "path", "") or ""))
+
+
+def _leave() -> None:
+    _path.pop()
+
+
+def _made(variable: Any, extended: Any, *args: Any, **kwargs: Any) -> None:
+    # A strategy of the SDK tells by itself.
+    if _CREATE not in vars(extended):
+        _tell_made(variable)
+
+
+def _scheduled(result: Any, coordinator: Any, fn: Any, *args: Any, **kwargs: Any) -> None:
+    listed = getattr(fn, "_list_all_concrete_functions", None)
+    if listed is None or len(_traces) >= _MOST_TRACES:
+        return
+    for trace in listed():
+        if id(trace) not in _traces:
+            _traces.add(id(trace))
+            for table in graph.tables(trace):
+                telling.tell({"variables": [_used(table)]})
 
 
 def _tell_made(variable: Any) -> None:
@@ -111,7 +97,7 @@ def _tell_made(variable: Any) -> None:
         "server": int(server),
         "part": number,
     }
-    tell([entry])
+    telling.tell({"variables": [entry]})
 
 
 def _unused(name: str) -> str:
@@ -138,8 +124,5 @@ def _used(table: graph.Table) -> dict[str, object]:
 
 def _keras_tables() -> set[int]:
     values = [getattr(layer, "_embeddings", None) for layer in keras_embeddings]
-    return {id(value.handle) for value in values if value is not None}
-
-
-def _complain(what: str, error: Exception) -> None:
-    sys.stderr.write("mooring: cannot look at %s of this program: %s\n" % (what, error))
+    tables = [value for value in values if value is not None]
+    return {id(part.handle) for table in tables for part in parts(table)}
