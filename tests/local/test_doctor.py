@@ -459,3 +459,19 @@ def test_a_run_is_followed_until_it_ends(moor: Moor, tmp_path: Path) -> None:
         assert process.wait(60) == 0
     assert answer.returncode == 0, answer.stderr
     assert "cpu-threads" in answer.stdout
+
+
+def test_a_program_that_sits_still_after_its_last_step(moor: Moor, tmp_path: Path) -> None:
+    """Silent where it ends at once: test_a_healthy_gang_of_servers_and_workers."""
+    lines = "import os, time\nfor step in range(1, 4):\n    time.sleep(0.5)\n"
+    lines += '    os.write(1, b\'::mooring:: {"step": %d, "total": 3}\\n\' % step)\n'
+    command = [*PYTHON, "-c", lines + "time.sleep(7)"]
+    job = write_job(tmp_path, framework="indexed", command=command, roles={"worker": {}})
+    answer = moor("run", job)
+    assert "work done, waiting for worker-0 to end" in answer.stdout
+    assert "of it after the last step" in answer.stdout
+    found = diagnosis(moor)
+    assert "end-late" in ids(found)
+    assert "used next to no CPU" in next(
+        one.found.says for one in found.findings if one.id == "end-late"
+    )

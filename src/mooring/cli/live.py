@@ -229,7 +229,9 @@ def _progress_line(view: RunView, left_s: float | None) -> str:
     said = [f"{running}/{len(view.members)} members running"]
     if view.progress:
         said.append(f"{view.progress[0]:,}/{view.progress[1]:,} steps")
-    if view.examples_per_s is not None:
+    if view.waits_for:
+        said.append(f"work done, waiting for {text.listed(view.waits_for)} to end")
+    elif view.examples_per_s is not None:
         said.append(f"{view.examples_per_s:,.0f} examples/s")
     loss = next((m.last_loss for m in view.members.values() if m.last_loss is not None), None)
     if loss is not None:

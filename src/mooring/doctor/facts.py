@@ -187,6 +187,21 @@ class NicFacts:
 
 
 @dataclass(frozen=True)
+class EndFacts:
+    """An ended run between the last step that anybody reported and its end."""
+
+    after_s: float
+    run_s: float
+    """The whole run, from the start of its members."""
+    member: str
+    """Who reported the last step."""
+    silent_s: float | None = None
+    """Of it after the last line of that member's log; None where there is no log."""
+    cpus: float | None = None
+    """That the member used meanwhile, on average; None: too few samples."""
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """A run as far as it has come. `source` is where the figures were read."""
 
@@ -210,6 +225,8 @@ class RunFacts:
     source: str = ""
     waits_for: str = ""
     """Why it has no place yet."""
+    end: EndFacts | None = None
+    """None: it has not ended, or nobody reported steps."""
 
     @property
     def servers(self) -> tuple[MemberFacts, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.read_end import read_end
 from mooring.doctor.read_places import read_cards, read_cells, read_nics
 from mooring.doctor.read_stacks import read_stacks
 from mooring.doctor.told import mapping as _mapping
@@ -65,6 +66,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         ),
         variables=tuple(parts_of([line for each in lines.values() for line in each])),
         source=str(run.root),
+        end=read_end(run, lines),
     )
 
 

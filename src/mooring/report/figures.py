@@ -12,6 +12,9 @@ from mooring.report.cards import CardFigures
 from mooring.report.losses import Learnt, learnt
 from mooring.report.view import MemberView, RunView
 
+#: Evaluating and saving take a moment; more than this after the last step is worth a word.
+_LATE_S = 5.0
+
 
 @dataclass(frozen=True)
 class MemberFigures:
@@ -116,6 +119,13 @@ class Report:
     notes: tuple[str, ...]
     before: Before | None = None
     cards: tuple[CardFigures, ...] = ()
+    after_last_step_s: float | None = None
+    """From the last step that anybody reported to the end of the run."""
+
+    @property
+    def late(self) -> bool:
+        """Whether the end took long enough to be worth a word."""
+        return self.after_last_step_s is not None and self.after_last_step_s > _LATE_S
 
     @property
     def faster(self) -> float | None:
@@ -160,6 +170,7 @@ def figures(view: RunView) -> Report:
         enforced_by=view.enforces,
         notes=view.notes,
         before=_before(view),
+        after_last_step_s=_after_last_step_s(view),
         cards=tuple(card for member in members for card in member.cards.figures(member.name)),
     )
 
@@ -173,6 +184,12 @@ def _before(view: RunView) -> Before | None:
         return Before(told["probe"], told["examples_per_s"], tuple(told["remedies"]), loss, now)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _after_last_step_s(view: RunView) -> float | None:
+    if view.ended_s is None or view.last_step_s is None:
+        return None
+    return max(0.0, view.ended_s - view.last_step_s)
 
 
 def _wall_s(view: RunView) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import Group, RenderableType
@@ -37,6 +37,7 @@ _PHASE_STYLE = {
 }
 #: A terminal shows so many members; the others are summed up in one row.
 _MOST_ROWS = 40
+_MOST_LISTED = 3
 
 
 def size(amount_bytes: float) -> str:
@@ -128,10 +129,22 @@ def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableTy
     bar.add_row(
         ProgressBar(total=total, completed=min(done, total)),
         Text(f"{done:,}/{total:,} steps"),
-        Text(f"{number(rate)} examples/s" if rate is not None else "", style="bold"),
+        Text(_pace(view, rate), style="bold"),
         Text(f"{about(left_s)} left" if left_s is not None else ""),
     )
     return Group(head, bar, Text())
+
+
+def _pace(view: RunView, examples_per_s: float | None) -> str:
+    if view.waits_for:
+        return f"work done, waiting for {listed(view.waits_for)} to end"
+    return f"{number(examples_per_s)} examples/s" if examples_per_s is not None else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and 3 more`."""
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _live_row(member: MemberView) -> list[str | Text]:
@@ -188,6 +201,8 @@ def _summary(figures: Report) -> str:
         said.append(f"{figures.examples_per_s:,.0f} examples/s")
     if figures.first_loss is not None and figures.last_loss is not None:
         said.append(f"loss {figures.first_loss:.4f} → {figures.last_loss:.4f}")
+    if figures.late:
+        said.append(f"{duration(figures.after_last_step_s)} of it after the last step")
     if figures.restarts:
         times = "once" if figures.restarts == 1 else f"{figures.restarts} times"
         said.append(f"the gang restarted {times}")

@@ -21,6 +21,8 @@ from mooring.report.eta import estimate_s
 _RATE_WINDOW_S = 10.0
 #: The time left is told from a longer one: it should not follow every hiccup.
 _STEPS_WINDOW_S = 60.0
+#: So long after the last step of all a run that still runs is worth a word.
+_QUIET_S = 2.0
 
 
 @dataclass
@@ -119,8 +121,17 @@ class MemberView:
             self._step(line, at_s)
         elif kind == "sample":
             self._sample(line, at_s)
+        elif kind == "program":
+            self._program(line)
         elif kind == "exit" and (lost := _int(line.get("lost_log_lines"))):
             self.notes = (*self.notes, f"{lost} lines of its log were lost: the disk was full")
+
+    def _program(self, line: Line) -> None:
+        """What could not be seen inside the program."""
+        said = line.get("program")
+        note = said.get("note") if isinstance(said, dict) else None
+        if isinstance(note, str) and note not in self.notes:
+            self.notes = (*self.notes, note)
 
     def _step(self, line: Line, at_s: float) -> None:
         rank = _int(line.get("r")) or 0
@@ -235,6 +246,25 @@ class RunView:
         """Now, over all members that report steps."""
         rates = [rate for m in self.members.values() if (rate := m.example_rate.rate) is not None]
         return sum(rates) if rates else None
+
+    @property
+    def last_step_s(self) -> float | None:
+        """When any member reported its last step so far."""
+        times = [m.last_report_s for m in self.members.values() if m.last_report_s is not None]
+        return max(times, default=None)
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """Members that have not ended although every announced step was done some time ago."""
+        reporters = [member for member in self.members.values() if member.steps]
+        totals = [member.total_steps or self.total_steps for member in reporters]
+        last_s, sampled_s = self.last_step_s, [m.sampled_until_s or 0.0 for m in reporters]
+        if last_s is None or max(sampled_s) - last_s < _QUIET_S:
+            return ()
+        pairs = zip(reporters, totals, strict=True)
+        if any(total is None or member.done_steps < total for member, total in pairs):
+            return ()
+        return tuple(member.name for member in reporters if member.state.alive)
 
     @property
     def progress(self) -> tuple[int, int] | None:

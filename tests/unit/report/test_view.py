@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console, RenderableType
 
+from mooring.cli.live import _progress_line
 from mooring.record import Journal, RunRecord, create_run
 from mooring.record.journal import JsonValue
 from mooring.report import text
@@ -14,6 +17,8 @@ from mooring.report.charts import Curve, line_chart, round_up
 from mooring.report.figures import Report, figures
 from mooring.report.html import render_html
 from mooring.report.view import RunView
+
+MEMBERS = ("worker-0", "ps-0", "ps-1")
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
             "resources": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0},
             "nodes": [],
         }
-        for name in ("worker-0", "ps-0", "ps-1")
+        for name in MEMBERS
     ]
     plan = {"members": members, "server_roles": ["ps"], "preset": "spread"}
     run.plan_file.write_text(json.dumps(plan))
@@ -165,3 +170,62 @@ def test_a_chart_has_a_curve_and_a_name_for_each(run: RunRecord) -> None:
 )
 def test_sizes(amount: int, written: str) -> None:
     assert text.size(amount) == written
+
+
+@pytest.mark.parametrize(
+    ("done", "sampled_s", "waits"),
+    [
+        # All steps done at 10 s; nothing since 2.5 s.
+        (100, 12.5, ("worker-0",)),
+        # Only just done.
+        (100, 11.0, ()),
+        # Steps are left: it is slow, not done.
+        (99, 40.0, ()),
+    ],
+)
+def test_work_that_is_done_is_waited_for(
+    run: RunRecord, done: int, sampled_s: float, waits: tuple[str, ...]
+) -> None:
+    events(run, {"t": 0.0, "kind": "phase", "phase": "Running", "epoch": 0})
+    events(run, *({"t": 0.0, "kind": "member", "member": m, "state": "running"} for m in MEMBERS))
+    samples(
+        run,
+        "worker-0",
+        {"t": 10.0, "kind": "step", "step": done, "total": 100, "examples": 8},
+        {"t": sampled_s, "kind": "sample", "cpu_s": 1.0},
+    )
+    view = RunView(run)
+    view.update()
+    assert view.waits_for == waits
+    said = "work done, waiting for worker-0 to end"
+    assert (said in _drawn(text.live(view, 1.0))) is bool(waits)
+    assert (said in _progress_line(view, None)) is bool(waits)
+
+
+@pytest.mark.parametrize(("ended_s", "said"), [(14.0, False), (21.5, True)])
+def test_the_report_says_how_long_the_end_took(run: RunRecord, ended_s: float, said: bool) -> None:
+    """The last step was at 10 s."""
+    events(run, {"t": 1.0, "kind": "phase", "phase": "Starting", "epoch": 0})
+    samples(run, "worker-0", {"t": 10.0, "kind": "step", "step": 3, "total": 3})
+    events(run, {"t": ended_s, "kind": "phase", "phase": "Succeeded", "epoch": 0})
+    report = report_of(run)
+    assert report.after_last_step_s == pytest.approx(ended_s - 10.0)
+    assert ("11.5 s of it after the last step" in _drawn(text.report(report))) is said
+    assert ("after the last step" in render_html(run, report)) is said
+
+
+def test_what_could_not_be_seen_inside_stands_in_the_report(run: RunRecord) -> None:
+    note: dict[str, JsonValue] = {"note": "could not look into Adam: no handle"}
+    line: dict[str, JsonValue] = {"t": 1.0, "kind": "program", "program": note}
+    samples(run, "worker-0", line, line, {"t": 1.0, "kind": "program", "program": "nonsense"})
+    report = report_of(run)
+    assert report.members[0].notes == ("could not look into Adam: no handle",)
+    assert "worker-0: could not look into Adam: no handle" in _drawn(text.report(report))
+
+
+def _drawn(what: RenderableType) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(what)
+    drawn = console.file
+    assert isinstance(drawn, io.StringIO)
+    return drawn.getvalue()

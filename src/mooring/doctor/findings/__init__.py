@@ -10,6 +10,7 @@ from mooring.doctor.findings import (  # noqa: F401
     cpu_threads,
     cpu_throttled,
     cpu_wandering,
+    end_late,
     evaluation_often,
     gang_half_started,
     gpu_far,

@@ -16,6 +16,11 @@ from . import imports
 def start(wanted: str) -> None:
     told = json.loads(wanted)
 
+    def context(module: object) -> None:
+        from . import ending
+
+        ending.let_go_at_once(module)
+
     def strategy(module: object) -> None:
         from . import watching
 
@@ -47,6 +52,7 @@ def start(wanted: str) -> None:
 
     imports.after(
         {
+            "tensorflow.python.eager.context": context,
             "tensorflow.python.distribute.parameter_server_strategy_v2": strategy,
             "tensorflow.python.distribute.coordinator.cluster_coordinator": coordinator,
             "keras.src.backend.tensorflow.core": keras_variables,
