@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 MISSING = (
-    "py-spy is not installed: pip install 'mooring[doctor]'"
+    "py-spy is not installed: pip install py-spy"
     if sys.platform.startswith("linux")
     else "stacks are looked at on Linux only"
 )
@@ -20,7 +20,7 @@ OFF = "the run was started with --no-stacks"
 
 
 def find_tool() -> str | None:
-    """On PATH, or beside this Python, where an extra is installed to."""
+    """On PATH, or beside this Python, where it is installed to."""
     if not sys.platform.startswith("linux"):
         return None
     beside = Path(sys.executable).with_name("py-spy")

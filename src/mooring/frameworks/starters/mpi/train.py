@@ -3,8 +3,6 @@
 import numpy as np
 from mpi4py import MPI
 
-from mooring import step
-
 STEPS, BATCH = 100, 64
 
 
@@ -17,8 +15,8 @@ def main():
         error = features @ weights - features.sum(1)
         gradient = world.allreduce(2 * features.T @ error / BATCH) / world.size
         weights -= 0.05 * gradient
-        if world.rank == 0:
-            step(BATCH * world.size, loss=float(np.mean(error**2)), step=done, total=STEPS)
+        if world.rank == 0 and done % 10 == 0:
+            print(f"step {done} loss {np.mean(error**2):.6f}", flush=True)
     print(f"rank {world.rank} of {world.size} loss {np.mean(error**2):.6f}", flush=True)
 
 

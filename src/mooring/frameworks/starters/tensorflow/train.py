@@ -2,8 +2,6 @@
 
 import tensorflow as tf
 
-from mooring import step
-
 STEPS, BURST, BATCH = 200, 20, 64
 
 
@@ -45,7 +43,6 @@ def coordinate(cluster):
         scheduled = [coordinator.schedule(train, args=(batches,)) for _ in range(BURST)]
         coordinator.join()
         loss = float(scheduled[-1].fetch())
-        step(examples=BURST * BATCH, loss=loss, step=done, total=STEPS)
         print(f"step {done} loss {loss:.6f}", flush=True)
 
 
