@@ -36,19 +36,25 @@ class Reader:
     Python already installed, so that nothing large is downloaded.
     """
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, tmp_path: Path, *, clone: bool = False) -> None:
+        """In a copy of this tree, or with `clone` in what git has of it."""
         self.folder = tmp_path / "mooring"
-        self.folder.mkdir()
-        for name in _IN_A_CLONE:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            copy(ROOT / name, self.folder / name)
-        self._home = tmp_path / "home"
-        self._home.mkdir()
+        if clone:
+            # Whoever runs the tests may not be who owns the tree.
+            git = ("git", "-c", f"safe.directory={ROOT}", "-c", f"safe.directory={ROOT}/.git")
+            subprocess.run([*git, "clone", "-q", ROOT, self.folder], check=True, timeout=60)
+        else:
+            self.folder.mkdir()
+            for name in _IN_A_CLONE:
+                copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+                copy(ROOT / name, self.folder / name)
+        self.home = tmp_path / "home"
+        self.home.mkdir()
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         self.env = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "HOME": str(self._home),
+            "HOME": str(self.home),
             "PYENV_ROOT": os.environ.get("PYENV_ROOT") or str(Path.home() / ".pyenv"),
             "PYTHONPATH": packages(),
             "PIP_CACHE_DIR": str(caches / "pip"),
