@@ -233,6 +233,8 @@ def _progress_line(view: RunView, left_s: float | None) -> str:
         said.append(f"work done, waiting for {text.listed(view.waits_for)} to end")
     elif view.examples_per_s is not None:
         said.append(f"{view.examples_per_s:,.0f} examples/s")
+    elif view.steps_per_s:
+        said.append(f"{view.steps_per_s:.3g} steps/s")
     loss = next((m.last_loss for m in view.members.values() if m.last_loss is not None), None)
     if loss is not None:
         said.append(f"loss {loss:.4f}")

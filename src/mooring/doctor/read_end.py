@@ -31,12 +31,21 @@ def read_end(run: RunRecord, lines: Mapping[str, Sequence[Line]]) -> EndFacts | 
     ended_s, (stepped_s, member) = number(phases[-1], "t"), max(steps)
     spoke_s = _last_line_s(run, member)
     return EndFacts(
-        after_s=max(0.0, ended_s - stepped_s),
+        after_s=max(0.0, ended_s - stepped_s - _unreported_s(lines[member])),
         run_s=ended_s - number(phases[0], "t"),
         member=member,
         silent_s=None if spoke_s is None else max(0.0, ended_s - max(spoke_s, stepped_s)),
         cpus=_cpus(lines[member], stepped_s),
     )
+
+
+def _unreported_s(lines: Sequence[Line]) -> float:
+    """Of a program that reports now and then: how long it may have gone on stepping unseen."""
+    reports = [line for line in lines if line.get("kind") == "step"]
+    total = number(reports[-1], "total")
+    if len(reports) < 2 or (total and number(reports[-1], "step") >= total):
+        return 0.0
+    return (number(reports[-1], "t") - number(reports[0], "t")) / (len(reports) - 1)
 
 
 def _last_line_s(run: RunRecord, member: str) -> float | None:

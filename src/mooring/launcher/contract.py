@@ -80,7 +80,7 @@ class Contract:
             self.peers.extend(_peers(item))
 
         steps = take.inside("steps") or _Taker({}, "steps.")
-        self.step_source: str = steps("source", _one_of("sdk", "regex"), "sdk")
+        self.step_source: str = steps("source", _one_of("auto", "sdk", "regex"), "sdk")
         self.step_pattern: str | None = steps("pattern", _or_null(_string), None)
         self.examples_per_step: int | None = steps("examples_per_step", _or_null(_positive), None)
         if self.step_source == "regex":

@@ -120,6 +120,7 @@ class Member:
             contract.examples_per_step,
             len(contract.processes),
             self._journal.write,
+            guess=contract.step_source == "auto",
         )
         self._start(program, env)
         self._loop.at(time.monotonic() + contract.sample_interval_s, self._sample)

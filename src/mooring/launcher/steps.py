@@ -1,7 +1,7 @@
 """Recognising steps in what a training writes, and passing them on a few times a second.
 
-Two sources: the SDK's own lines, which always count and are not copied to the log, and a pattern
-that the user gave, for programs that Mooring must not change.
+The SDK's own lines always count and are not copied to the log. For programs that Mooring must not
+change there is a pattern of the user's, or what most scripts print anyway (`common_lines`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 import re
 import signal
 import time
+
+from .common_lines import CommonLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +56,9 @@ class Steps:
         examples_per_step: int | None,
         ranks: int,
         write_told: Callable[[str, dict[str, Any]], object] | None = None,
+        guess: bool = False,
     ) -> None:
+        """`guess`: take common lines for steps, as long as the program says nothing itself."""
         self._write = write
         self._write_told = write_told
         self._pattern: re.Pattern[str] | None = None
@@ -66,6 +70,8 @@ class Steps:
         self._last_step: dict[int, int] = {}
         self._due: dict[int, float] = {}
         self._with_loss: set[int] = set()
+        self._guess = guess
+        self._common: dict[int, CommonLines] = {}
         self.gave_up = False
 
     def take(self, rank: int, lines: list[bytes]) -> list[bytes]:
@@ -74,6 +80,8 @@ class Steps:
             lines = [kept for line in lines for kept in self._sdk(rank, line)]
         if self._pattern is not None:
             self._search(rank, lines)
+        elif self._guess:
+            self._read_common(rank, lines)
         return lines
 
     def flush(self, all_of_it: bool = False) -> float | None:
@@ -116,6 +124,7 @@ class Steps:
                 _real(fields.get("loss")),
                 _whole(fields.get("total")),
             )
+            self._guess = False
             self._add(rank, report)
         kept.append(text[begin:])
         return [piece.encode("utf-8") for piece in kept if piece.strip()]
@@ -128,6 +137,18 @@ class Steps:
                     self._write_told(kind, {"r": rank, kind: fields[kind]})
                 return True
         return False
+
+    def _read_common(self, rank: int, lines: list[bytes]) -> None:
+        reader = self._common.get(rank)
+        if reader is None:
+            reader = self._common[rank] = CommonLines()
+        for line in lines:
+            fields = reader.read(line)
+            if fields is not None:
+                report = Report(
+                    fields["step"], None, _real(fields["loss"]), _whole(fields.get("total"))
+                )
+                self._add(rank, report)
 
     def _search(self, rank: int, lines: list[bytes]) -> None:
         assert self._pattern is not None

@@ -189,7 +189,17 @@ def _before(view: RunView) -> Before | None:
 def _after_last_step_s(view: RunView) -> float | None:
     if view.ended_s is None or view.last_step_s is None:
         return None
-    return max(0.0, view.ended_s - view.last_step_s)
+    return max(0.0, view.ended_s - view.last_step_s - _unreported_s(view))
+
+
+def _unreported_s(view: RunView) -> float:
+    """Of a program that reports now and then: how long it may have gone on stepping unseen."""
+    last = max(view.members.values(), key=lambda member: member.last_report_s or 0.0)
+    points = last.steps_made.points
+    total = last.total_steps or view.total_steps
+    if len(points) < 2 or (total is not None and last.done_steps >= total):
+        return 0.0
+    return (points[-1][0] - points[0][0]) / (len(points) - 1)
 
 
 def _wall_s(view: RunView) -> float | None:

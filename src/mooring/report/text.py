@@ -138,7 +138,9 @@ def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableTy
 def _pace(view: RunView, examples_per_s: float | None) -> str:
     if view.waits_for:
         return f"work done, waiting for {listed(view.waits_for)} to end"
-    return f"{number(examples_per_s)} examples/s" if examples_per_s is not None else ""
+    if examples_per_s is not None:
+        return f"{number(examples_per_s)} examples/s"
+    return f"{view.steps_per_s:.3g} steps/s" if view.steps_per_s else ""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -143,7 +143,8 @@ class MemberView:
         if self.first_report_s is None:
             self.first_report_s, self.first_report_examples = at_s, self.examples
         self.last_report_s = at_s
-        self.example_rate.add(at_s, self.examples)
+        if self.examples:
+            self.example_rate.add(at_s, self.examples)
         self._count_steps(line, at_s)
         loss = _float(line.get("loss"))
         if loss is not None:
@@ -246,6 +247,12 @@ class RunView:
         """Now, over all members that report steps."""
         rates = [rate for m in self.members.values() if (rate := m.example_rate.rate) is not None]
         return sum(rates) if rates else None
+
+    @property
+    def steps_per_s(self) -> float | None:
+        """Now, of the member that steps fastest: members step together."""
+        rates = [rate for m in self.members.values() if (rate := m.steps_made.rate) is not None]
+        return max(rates, default=None)
 
     @property
     def last_step_s(self) -> float | None:

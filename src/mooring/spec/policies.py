@@ -93,6 +93,7 @@ class FailurePolicy(SpecModel):
 class StepSource(StrEnum):
     """Where reports of training steps come from."""
 
+    AUTO = "auto"
     SDK = "sdk"
     REGEX = "regex"
 
@@ -101,9 +102,10 @@ class StepMetrics(SpecModel):
     """How a step of training is recognised, for the live view and the report."""
 
     source: StepSource = Field(
-        StepSource.SDK,
-        description="`sdk`: the program reports its steps through Mooring's SDK; `regex`: "
-        "`pattern` is searched in each line of its standard output.",
+        StepSource.AUTO,
+        description="`auto`: what the program reports through Mooring's SDK, or else lines of its "
+        "standard output with the number of a step and a loss, such as `step 40 loss 0.64`; "
+        "`sdk`: the SDK's reports alone; `regex`: `pattern` is searched in each line.",
         examples=["regex"],
     )
     pattern: FilledText | None = Field(
@@ -128,7 +130,7 @@ class StepMetrics(SpecModel):
 
     @model_validator(mode="after")
     def _pattern_usable(self) -> Self:
-        if self.source is StepSource.SDK:
+        if self.source is not StepSource.REGEX:
             if self.pattern is not None:
                 raise rejected(
                     [Rejection("a pattern", "none, or 'source: regex' beside it", ("pattern",))]

@@ -205,7 +205,7 @@ WRONG_VALUES = [
     ("spec/stepMetrics/pattern", "x" * 1001, "", "longer than", "a Python regular expression"),
     ("spec/stepMetrics/pattern", "[a]" * 31, "", "more than 30", "a Python regular expression"),
     ("spec/stepMetrics/source", "sdk", "spec.stepMetrics.pattern", "a pattern", "source: regex"),
-    ("spec/stepMetrics/source", "log", "", "'log'", "one of: sdk, regex"),
+    ("spec/stepMetrics/source", "log", "", "'log'", "one of: auto, sdk, regex"),
     ("spec/stepMetrics/totalSteps", 0, "", "the number 0", "at least 1"),
 ]
 
