@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mooring.record import RunRecord, read_lines
-from support.moor import Moor, leftovers, write_job
+from support.moor import Moor, leftovers, processes_of, write_job
 from support.terminal import terminal
 from support.waiting import until
 
@@ -150,6 +150,45 @@ def test_a_detached_run_is_stopped_and_whoever_shows_it_ends_with_it(moor: Moor,
         assert attached.wait(30) == 130
     until(lambda: has_ended(run), "the end of its process")
     assert leftovers(run) == []
+
+
+def test_a_killed_run_ends_its_members_and_whoever_shows_it(moor: Moor, job: Path) -> None:
+    run = detached(moor, job)
+    with moor.started("attach") as attached:
+        read_until(attached, "worker-1 │ second\n")
+        os.kill(run.info.pid, signal.SIGKILL)
+        rest = "".join(read_all(attached))
+        assert attached.wait(30) == 1
+    assert f"{run.info.id}  Lost" in rest
+    until(lambda: not processes_of(run.info.id), "the end of its members")
+    answer = moor("attach")
+    assert answer.returncode == 1 and "has lost its moor process" in answer.stdout
+
+
+def test_whoever_shows_a_probe_is_shown_the_run_after_it(moor: Moor, tmp_path: Path) -> None:
+    code = (
+        "import time\n"
+        "for step in range(1, 61):\n"
+        "    time.sleep(0.1)\n"
+        '    print(\'::mooring:: {"step": %d, "examples": 8}\' % step, flush=True)\n'
+        "print('done')"
+    )
+    job = write_job(
+        tmp_path,
+        framework="indexed",
+        command=[sys.executable, "-S", "-c", code],
+        roles={"worker": {"replicas": 1}},
+    )
+    answer = moor("run", "--detach", "--fix", "--probe", "3", job)
+    assert "This is the probe." in answer.stdout
+    answer = moor("attach", moor.only_run().info.id)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "job Stopped: the probe has seen enough\n" in answer.stdout
+    assert "worker-0 │ done\n" in answer.stdout
+    probe, run = sorted(moor.runs(), key=lambda run: run.info.created_s)
+    assert answer.stdout.count("Succeeded  worker-0 exited with code 0") == 1
+    assert f"{run.info.id}  Succeeded" in answer.stdout
+    assert f"(probe {probe.info.id})" in answer.stdout
 
 
 def test_what_does_not_start_is_said_as_in_the_foreground(

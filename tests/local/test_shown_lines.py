@@ -204,3 +204,27 @@ def test_lines_that_were_written_at_once_are_followed_in_their_order(
             "  File a",
             "Error",
         ]
+        assert moor("logs", "last", "-n", "1", *follow).stdout == "worker-0 | Error\n"
+
+
+def test_an_output_that_nobody_reads_does_not_hold_up_the_job(moor: Moor, tmp_path: Path) -> None:
+    """Far more than a pipe holds: the view waits to write, the job ends all the same."""
+    code = "for n in range(20000): print('a line of the program', n)"
+    process = subprocess.Popen(
+        moor_in("run", job_of(tmp_path, code, 1)), stdout=subprocess.PIPE, text=True, env=moor.env
+    )
+    with process:
+        until(lambda: moor.runs() and "Succeeded" in events(moor), "the job's end", 60)
+        assert process.poll() is None
+        assert process.stdout is not None
+        shown = process.stdout.read()
+        assert process.wait(60) == 0
+    assert len(member_lines(shown)) == 20000
+    assert f"{moor.only_run().info.id}  Succeeded" in shown
+
+
+def events(moor: Moor) -> str:
+    try:
+        return moor.only_run().events_file.read_text()
+    except FileNotFoundError:
+        return ""

@@ -49,25 +49,25 @@ def _side(name: str) -> Side:
 
 
 def _print(found: Comparison) -> None:
-    from rich.table import Table
-
     from mooring.cli.console import console as make_console
+    from mooring.report.columns import Columns
 
     console = make_console()
     for verdict in found.verdicts:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column(verdict.family, no_wrap=True)
-        for head in ("A", "B", "B ÷ A", "range"):
-            table.add_column(head, justify="right", no_wrap=True)
+        rows = []
         for row in verdict.rows:
             spread = "" if row.low == row.high else f"{row.low:.2f}–{row.high:.2f}"
-            table.add_row(
-                row.name.removesuffix(verdict.family).strip() or row.name,
-                f"{_number(row.a)} {row.unit}",
-                f"{_number(row.b)} {row.unit}",
-                f"{row.ratio:.2f}",
-                spread,
+            rows.append(
+                (
+                    row.name.removesuffix(verdict.family).strip() or row.name,
+                    f"{_number(row.a)} {row.unit}",
+                    f"{_number(row.b)} {row.unit}",
+                    f"{row.ratio:.2f}",
+                    spread,
+                )
             )
+        figures = ("A", "B", "B ÷ A", "range")
+        table = Columns.of_rows((verdict.family, *figures), rows, right=figures)
         console.print(table)
         console.print(f"→ {verdict.says}\n", soft_wrap=True, markup=False)
     _context(found)

@@ -60,8 +60,9 @@ class Parent:
         self._announced_fd = announced_fd
         self._exit_code: int | None = None
 
-    def wait(self, console: Console, *, quiet: bool) -> int:
+    def wait(self, console: Console, *, quiet: bool, probe: bool) -> int:
         """Until the job runs, or has ended or failed before; returns the command's exit code.
+        `probe`: the first run is a probe, which another one follows.
 
         An interruption meanwhile stops the run: nobody knows its name yet.
         """
@@ -80,7 +81,7 @@ class Parent:
                 time.sleep(_POLL_S)
                 view.update()
             if not view.phase.final and self._child_lives():
-                _tell(run, quiet=quiet)
+                _tell(run, quiet=quiet, probe=probe)
                 return 0
             self._wait_for_child(signals)
         return tell_end(console, run, read_report(run), quiet=quiet)
@@ -139,7 +140,7 @@ def divide() -> Child | Parent:
     return Child(announce_fd)
 
 
-def _tell(run: RunRecord, *, quiet: bool) -> None:
+def _tell(run: RunRecord, *, quiet: bool, probe: bool) -> None:
     name = run.info.id
     if quiet:
         click.echo(name)
@@ -148,3 +149,5 @@ def _tell(run: RunRecord, *, quiet: bool) -> None:
     click.echo(f"  follow it   moor attach {name}")
     click.echo(f"  see it      moor ps, moor report {name}, moor logs {name}")
     click.echo(f"  stop it     moor stop {name}")
+    if probe:
+        click.echo("  This is the probe. The run after it has a name of its own: moor ps tells it.")

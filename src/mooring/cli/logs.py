@@ -46,7 +46,7 @@ def logs(
         asyncio.run(_of_cluster(target, run, members, follow, timestamps, tail))
         return
     from mooring.record import Tail, find_run
-    from mooring.record.logs import LogLine, parse_log_line, read_log
+    from mooring.record.logs import LogLine, LogTail, parse_log_line, read_log
     from mooring.report.printable import printable
     from mooring.report.view import RunView
 
@@ -70,7 +70,12 @@ def logs(
         for line in heapq.merge(*lines_of, key=lambda line: line.at):
             show(line)
         return
-    tails = {member: Tail(path) for member, path in files.items()}
+    tails = {}
+    for member, path in files.items():
+        begin = LogTail(path, member)
+        if tail is not None:
+            begin.start_at_last(tail)
+        tails[member] = Tail(path, begin.offset)
     while True:
         view.update()
         over = view.phase.final or not record.alive()

@@ -105,7 +105,7 @@ def run(
 
         side = divide()
         if isinstance(side, Parent):
-            return side.wait(console, quiet=quiet)
+            return side.wait(console, quiet=quiet, probe=fix)
         shown = replace(shown, lines=False)
         asked = replace(asked, console=plain_console(), shown=shown, on_start=side.started)
     if not fix:

@@ -62,7 +62,7 @@ def ps(
                 "phase": "Lost" if view.lost else view.phase.value,
                 "members": f"{running}/{len(view.members)}",
                 "nodes": run.info.virtual_nodes or 1,
-                "examples_per_s": None if view.phase.final else view.examples_per_s,
+                "examples_per_s": None if view.phase.final or view.lost else view.examples_per_s,
                 "started": datetime.fromtimestamp(run.info.created_s)
                 .astimezone()
                 .isoformat(timespec="seconds"),

@@ -37,9 +37,9 @@ class Journal:
 class Tail:
     """Reads what has been appended to a file since the last call, whole lines only."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, offset: int = 0) -> None:
         self._path = path
-        self._offset = 0
+        self._offset = offset
         self._partial = b""
 
     def read_text(self) -> list[str]:

@@ -63,8 +63,8 @@ class LogTail:
 
     def __init__(self, path: Path, member: str) -> None:
         self.member = member
+        self.offset = 0
         self._path = path
-        self._offset = 0
 
     def start_at_last(self, lines: int) -> None:
         """Leave out all but the last `lines` of what is there now, without counting it."""
@@ -77,12 +77,12 @@ class LogTail:
         except FileNotFoundError:
             return
         kept = data.splitlines(keepends=True)[-lines:] if lines else []
-        self._offset = end - sum(map(len, kept))
+        self.offset = end - sum(map(len, kept))
 
     def waiting_bytes(self) -> int:
         """How much there is that was not read yet."""
         try:
-            return max(0, self._path.stat().st_size - self._offset)
+            return max(0, self._path.stat().st_size - self.offset)
         except FileNotFoundError:
             return 0
 
@@ -93,14 +93,14 @@ class LogTail:
         try:
             with self._path.open("rb") as file:
                 end = _end_of_last_line(file)
-                if end <= self._offset:
+                if end <= self.offset:
                     return NewLines([])
                 begin, skipped, exact = self._skip(file, end - _WINDOW_BYTES)
                 file.seek(begin)
                 data = file.read(end - begin)
         except FileNotFoundError:
             return NewLines([])
-        self._offset = end
+        self.offset = end
         lines = data.decode("utf-8", "replace").split("\n")[:-1]
         cut = max(0, len(lines) - most)
         # What a program says on standard error while it floods standard output is no flood.
@@ -110,18 +110,18 @@ class LogTail:
 
     def _skip(self, file: BinaryIO, target: int) -> tuple[int, int, bool]:
         """The first line that begins at `target` or later, and how many lines come before it."""
-        at = self._offset
+        at = self.offset
         if target <= at:
             return at, 0, True
         file.seek(at)
         counted = 0
-        while at < target and at - self._offset < _COUNTED_BYTES:
+        while at < target and at - self.offset < _COUNTED_BYTES:
             chunk = file.read(min(_CHUNK_BYTES, target - at))
             counted += chunk.count(b"\n")
             at += len(chunk)
         exact = at >= target
         if not exact:
-            counted = counted * (target - self._offset) // (at - self._offset)
+            counted = counted * (target - self.offset) // (at - self.offset)
         file.seek(target)
         rest = file.readline()
         return target + len(rest), counted + 1, exact
