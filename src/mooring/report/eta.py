@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-#: A rate over less than this says little: the first steps compile, open files, fill caches.
-_LEAST_SPAN_S = 3.0
+#: A rate over less than this says nothing.
+_LEAST_SPAN_S = 0.1
+#: The first estimates change much (the first steps compile, open files, fill caches): not shown.
+_SETTLES_S = 3.0
 #: The end that was told stays while a new estimate is this close to it, in parts of what is left.
 _TOLERANCE = 0.1
 
 
 class Eta:
-    """Keeps the end that it told until the estimate has moved clearly."""
+    """Keeps the end that it told until the estimate has moved clearly; begins after a while."""
 
     def __init__(self) -> None:
         self._end_s: float | None = None
+        self._since_s: float | None = None
 
     def left_s(self, now_s: float, estimate_s: float | None) -> float | None:
         """Seconds left to show now, given an estimate of them; None if there is none."""
         if estimate_s is None:
-            self._end_s = None
+            self._end_s = self._since_s = None
+            return None
+        self._since_s = now_s if self._since_s is None else self._since_s
+        if now_s - self._since_s < _SETTLES_S:
             return None
         end_s = now_s + estimate_s
         if self._end_s is None or abs(end_s - self._end_s) > _TOLERANCE * max(estimate_s, 10.0):
