@@ -15,6 +15,8 @@ import pytest
 from support.moor import Moor, leftovers
 from support.pages import File
 from support.reader import ROOT, Reader
+from support.terminal import terminal
+from support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +139,11 @@ def test_an_own_script_with_parameter_servers(newcomer: Reader) -> None:
 
 
 FAILS = """\
-import os, sys
+import os, signal
 
 print("starting", flush=True)
 if os.environ["MOORING_INDEX"] == "1":
     raise ValueError("no such column: clicks")
-sys.stdin.read()
-import signal
 signal.pause()
 """
 
@@ -154,7 +154,7 @@ def test_a_script_that_fails_says_why_without_a_look_into_files(newcomer: Reader
     code, printed = newcomer.type("moor run fails/job.yaml")
     assert code == 1
     assert "Failed  worker-1 exited with code 1" in printed
-    assert "ValueError: no such column: clicks" in printed
+    assert re.search(r"^worker-1 ! ValueError: no such column: clicks$", printed, re.MULTILINE)
     assert nothing_is_left(newcomer)
 
 
@@ -167,6 +167,30 @@ def test_a_script_that_hangs_ends_with_its_time_limit(newcomer: Reader) -> None:
     code, printed = newcomer.type("moor run hangs/job.yaml")
     assert code == 1
     assert "Failed  over its time limit of 3s" in printed
+    assert nothing_is_left(newcomer)
+
+
+def test_a_logout_stops_what_runs_in_the_foreground_and_not_what_was_detached(
+    newcomer: Reader,
+) -> None:
+    newcomer.write(File("stays/train.py", HANGS))
+    newcomer.write(job("stays", "indexed", "{worker: {replicas: 2}}"))
+    state = Moor(newcomer.home / ".local" / "state" / "mooring")
+    command = [str(newcomer.home / ".local" / "bin" / "moor"), "run", "stays/job.yaml"]
+    shell = ["sh", "-c", f'cd {newcomer.folder} && exec "$@"', "sh", *command]
+    with terminal(100, 30, shell, newcomer.env) as window:
+        until(lambda: window.screen().count(" running ") == 2, "both are running", 60)
+        until(lambda: "│ waiting" in window.screen(), "what they print", 60)
+    until(lambda: nothing_is_left(newcomer), "the end of the run", 60)
+
+    with terminal(100, 30, [*shell, "--detach"], newcomer.env) as window:
+        until(lambda: window.exit_code() == 0, "the run's name", 60)
+        assert "moor attach stays-" in window.screen().replace("\n", "")
+    assert re.search(r"^stays-\S+ +Running +2/2 ", newcomer.type("moor ps")[1], re.MULTILINE)
+    code, printed = newcomer.type("moor stop stays && moor attach stays")
+    assert code == 130, printed
+    assert re.search(r"^stays-\S+ +Stopped ", printed, re.MULTILINE)
+    until(lambda: not any(run.alive() for run in state.runs()), "the end of its process", 60)
     assert nothing_is_left(newcomer)
 
 
