@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mooring import app, frameworks
+from mooring.bodies.local.holders import with_holders
 from mooring.bodies.local.nodes import local_snapshot
 from mooring.handle import Run, RunResult, StopRequests, result_of
 from mooring.model.cluster import Snapshot
@@ -65,7 +66,8 @@ class Job:
         """Where each member would go on this machine now. Starts nothing."""
         where = app.choose_nodes(None if nodes is None else str(nodes), nic_mbps)
         snapshot: Snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
-        return plan_job(self.spec, snapshot, self.source)[1]
+        answer = plan_job(self.spec, snapshot, self.source)[1]
+        return with_holders(answer) if isinstance(answer, Refusal) else answer
 
 
 #: A job, the path of a job file, or what a job file says as data.

@@ -19,6 +19,7 @@ from mooring.bodies.base import Body, Order
 from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import Settings
+from mooring.bodies.local.holders import with_holders
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
@@ -139,7 +140,7 @@ def run_job(
         snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
         gang, plan = plan_job(job, snapshot, source, scores=False)
         if isinstance(plan, Refusal):
-            raise Refused(plan)
+            raise Refused(with_holders(plan))
         if len(gang.members) < len(asked.members):
             note = "members that have no place now do not join this run later"
             plan = dataclasses.replace(plan, notes=(*plan.notes, note))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -71,6 +72,12 @@ def test_progress_and_figures(moor: Moor, tmp_path: Path) -> None:
     assert [one.steps for one in running] == sorted(one.steps for one in running)
     assert any(one.examples_per_s and one.eta_s is not None for one in running)
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    [listed] = json.loads(moor("ps", "-a", "-o", "json").stdout)
+    assert listed["took_s"] == round(result.report.wall_s or 0, 3)
+    assert (listed["phase"], listed["examples_per_s"]) == (
+        "Succeeded",
+        result.report.examples_per_s,
+    )
 
 
 def test_a_path_with_overrides(moor: Moor, tmp_path: Path) -> None:

@@ -439,6 +439,7 @@ def test_a_sharing_run_gives_way_to_an_exclusive_one_and_grows_back(
             most = len(every)
             refused = moor("plan", alone, "--set", f"roles.worker.replicas={most}")
             assert refused.returncode == 2
+            assert f"held by run {other.info.id} (worker-0), exclusively" in refused.stderr
             second.send_signal(signal.SIGINT)
             assert second.wait(30) == 130
         until(lambda: cpus_of(run) == every, "the first grows back", 10)

@@ -89,6 +89,10 @@ def plan(
         return 0
     gang, answer = plan_job(jobs[0], snapshot, str(job_files[0]), profile)
     if isinstance(answer, Refusal):
+        if cluster_file is None:
+            from mooring.bodies.local.holders import with_holders
+
+            answer = with_holders(answer)
         _show_refusal(answer, output)
         return 2
     _show([(gang, answer)], [], {}, snapshot, map_file, output)

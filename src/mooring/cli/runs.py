@@ -47,29 +47,26 @@ def ps(
         cluster_runs.ps(target, show_all, all_namespaces, output)
         return
     from mooring.record import list_runs
-    from mooring.report.view import RunView
+    from mooring.report.listing import line_of
+    from mooring.report.text import duration
 
-    rows = []
-    for run in list_runs():
-        view = RunView(run)
-        view.update()
-        if not show_all and view.phase.final:
-            continue
-        running = sum(member.state == "running" for member in view.members.values())
-        rows.append(
-            {
-                "run": run.info.id,
-                "phase": "Lost" if view.lost else view.phase.value,
-                "members": f"{running}/{len(view.members)}",
-                "nodes": run.info.virtual_nodes or 1,
-                "examples_per_s": None if view.phase.final or view.lost else view.examples_per_s,
-                "started": datetime.fromtimestamp(run.info.created_s)
-                .astimezone()
-                .isoformat(timespec="seconds"),
-                "reason": view.reason,
-                "directory": str(run.root),
-            }
-        )
+    lines = [line for run in list_runs() if not (line := line_of(run)).ended or show_all]
+    rows = [
+        {
+            "run": line.run,
+            "phase": line.phase,
+            "members": f"{line.running}/{line.members}",
+            "nodes": line.nodes,
+            "took_s": None if line.took_s is None else round(line.took_s, 3),
+            "examples_per_s": line.examples_per_s,
+            "started": datetime.fromtimestamp(line.started_s)
+            .astimezone()
+            .isoformat(timespec="seconds"),
+            "reason": line.reason,
+            "directory": line.directory,
+        }
+        for line in lines
+    ]
     if output == "json":
         click.echo(json.dumps(rows, indent=1))
         return
@@ -89,6 +86,7 @@ def ps(
                 str(row["phase"]),
                 str(row["members"]),
                 str(row["nodes"]),
+                duration(row["took_s"]) if isinstance(row["took_s"], float) else "–",
                 f"{rate:,.0f}" if isinstance(rate, float) else "–",
                 f"{started:%b %d %H:%M:%S}",
                 # What a success means is what its phase says.
@@ -97,7 +95,7 @@ def ps(
         )
     # A run's name tells the time of its start, too.
     table = Columns.of_rows(
-        ("run", "phase", "running", "nodes", "examples/s", "started"),
+        ("run", "phase", "running", "nodes", "took", "examples/s", "started"),
         cells,
         gives_way={"nodes": 2, "started": 1},
         detail="reason",
