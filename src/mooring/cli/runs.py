@@ -17,6 +17,7 @@ from mooring.cli.kube_options import on_cluster, required_target, target_of
 
 if TYPE_CHECKING:
     from mooring.record import RunRecord
+    from mooring.report.figures import Report
     from mooring.report.view import RunView
 
 _STOP_POLL_S = 0.1
@@ -136,9 +137,7 @@ def report(
     if output == "json":
         written = json.dumps(figures.document(), indent=1)
     elif output == "html":
-        from mooring.report.html import render_html
-
-        written = render_html(record, figures)
+        written = _page(record, figures)
     else:
         from rich.console import Console
 
@@ -156,6 +155,31 @@ def report(
     else:
         target.write_text(written + "\n", encoding="utf-8")
         click.echo(f"wrote {target}")
+
+
+def _page(record: RunRecord, figures: Report) -> str:
+    from mooring.doctor import diagnose_run
+    from mooring.doctor.read_run import read_run
+    from mooring.doctor.text import figure_in_words
+    from mooring.model.errors import MooringError
+    from mooring.report.html import Remark, render_html
+
+    try:
+        found = diagnose_run(read_run(record)).findings
+    except MooringError:
+        # What cannot be diagnosed, such as a run that never started, can still be reported.
+        return render_html(record, figures)
+    remarks = [
+        Remark(
+            finding.title,
+            finding.found.says,
+            tuple(figure_in_words(figure) for figure in finding.found.evidence),
+            finding.found.remedy.does,
+            finding.id,
+        )
+        for finding in found
+    ]
+    return render_html(record, figures, remarks)
 
 
 @click.command()

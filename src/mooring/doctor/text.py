@@ -38,7 +38,7 @@ def _finding(number: int, finding: Finding, patch: str, width: int) -> Iterator[
     )
     yield from _wrapped(one.says, width)
     for figure in one.evidence:
-        yield from _wrapped(f"· {_figure(figure)}", width)
+        yield from _wrapped(f"· {figure_in_words(figure)}", width)
     yield from _wrapped(finding.why, width, "dim")
     yield from _wrapped(f"do: {one.remedy.does}", width, "bold")
     if one.remedy.where:
@@ -56,7 +56,8 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Text]:
         yield Text(_INDENT + line, style=style)
 
 
-def _figure(figure: Figure) -> str:
+def figure_in_words(figure: Figure) -> str:
+    """A number of the evidence: what it is, of whom, and where it was read."""
     names = ", ".join(figure.members[:_MOST_NAMES])
     if len(figure.members) > _MOST_NAMES:
         names += f" and {len(figure.members) - _MOST_NAMES} more"

@@ -11,6 +11,8 @@ _WIDTH, _HEIGHT = 720, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 130, 28, 28
 #: Okabe and Ito's palette: distinct for readers who do not see all colours.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+#: More points than a screen has room for make a page large and no clearer.
+_MOST_POINTS = 500
 #: More curves than this cannot be told apart; the rest is in the JSON report.
 _MOST_CURVES = 14
 
@@ -29,6 +31,18 @@ def round_up(value: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value)
 
 
+def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most so many points as can be told apart, each the mean of its neighbours."""
+    if len(points) <= _MOST_POINTS:
+        return points
+    size = math.ceil(len(points) / _MOST_POINTS)
+    groups = [points[start : start + size] for start in range(0, len(points), size)]
+    return [
+        (sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group))
+        for group in groups
+    ]
+
+
 def _seconds(value: float) -> str:
     return f"{value:.0f} s"
 
@@ -37,8 +51,12 @@ def line_chart(
     title: str, curves: Sequence[Curve], moment: Callable[[float], str] = _seconds
 ) -> str:
     """`moment` words what is below the horizontal axis."""
-    curves = [curve for curve in curves if curve.points][:_MOST_CURVES]
+    curves = [Curve(curve.name, thinned(curve.points)) for curve in curves if curve.points][
+        :_MOST_CURVES
+    ]
     top = round_up(max((y for curve in curves for _, y in curve.points), default=1.0))
+    least = min((y for curve in curves for _, y in curve.points), default=0.0)
+    bottom = -round_up(-least) if least < 0 else 0.0
     last = max((x for curve in curves for x, _ in curve.points), default=1.0) or 1.0
     plot_width, plot_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
@@ -46,18 +64,17 @@ def line_chart(
         return _LEFT + plot_width * max(0.0, x) / last
 
     def y_of(y: float) -> float:
-        return _TOP + plot_height * (1 - y / top)
+        return _TOP + plot_height * (1 - (y - bottom) / (top - bottom))
 
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">',
         f'<text x="{_LEFT}" y="16" class="title">{escape(title)}</text>',
     ]
     for share in (0.0, 0.5, 1.0):
-        y = y_of(top * share)
+        value = bottom + (top - bottom) * share
+        y = y_of(value)
         parts.append(f'<line x1="{_LEFT}" x2="{_LEFT + plot_width}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{top * share:,.6g}</text>'
-        )
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.6g}</text>')
     for share in (0.0, 0.5, 1.0):
         parts.append(
             f'<text x="{x_of(last * share):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-import itertools
+import shlex
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import jinja2
 
-from mooring.record import RunRecord, read_lines
+from mooring.record import RunRecord
 from mooring.report import text
 from mooring.report.cards import CardCurves
 from mooring.report.charts import Curve, line_chart
 from mooring.report.figures import Report
+from mooring.report.series import MemberSeries, Points, read_series
+from mooring.spec.document import parse_document
+
+_MEBIBYTE = 1 << 20
 
 
-def render_html(run: RunRecord, figures: Report) -> str:
+@dataclass(frozen=True)
+class Remark:
+    """What was found about the run, in words; the page's reader need not know who found it."""
+
+    title: str
+    says: str
+    evidence: tuple[str, ...] = ()
+    does: str = ""
+    name: str = ""
+
+
+def render_html(run: RunRecord, figures: Report, remarks: Sequence[Remark] | None = None) -> str:
+    """`remarks`: what is wrong with the run; None: nobody has looked."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mooring.report", "."),
         autoescape=True,
@@ -25,49 +43,69 @@ def render_html(run: RunRecord, figures: Report) -> str:
     started = "–"
     if figures.started_s is not None:
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(figures.started_s))
-    template = environment.get_template("report.html.j2")
-    return template.render(report=figures, started=started, charts=_charts(run, figures))
+    job_text = _job_text(run)
+    return environment.get_template("report.html.j2").render(
+        report=figures,
+        info=run.info,
+        started=started,
+        charts=_charts(run, figures),
+        remarks=remarks,
+        commands=_commands(job_text),
+        job_text=job_text,
+    )
+
+
+def _job_text(run: RunRecord) -> str:
+    try:
+        return run.job_file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _commands(job_text: str) -> list[tuple[str, str]]:
+    """(roles, command) as a shell would take it; roles with the same one are named together."""
+    document = parse_document(job_text, "job.yaml").data if job_text else None
+    spec = document.get("spec") if isinstance(document, dict) else None
+    if not isinstance(spec, dict) or not isinstance(spec.get("roles"), dict):
+        return []
+    by_command: dict[str, list[str]] = {}
+    for role, told in spec["roles"].items():
+        own = told.get("command") if isinstance(told, dict) else None
+        words = own or spec.get("command") or []
+        line = shlex.join(map(str, words)) if isinstance(words, list) else str(words)
+        if line:
+            by_command.setdefault(line, []).append(str(role))
+    return [(", ".join(roles), line) for line, roles in by_command.items()]
 
 
 def _charts(run: RunRecord, figures: Report) -> list[str]:
-    examples, cpu, received, cards = [], [], [], CardCurves()
+    cards = CardCurves()
     start_s = figures.started_s or 0.0
-    for member in figures.members:
-        steps: list[tuple[float, float]] = []
-        samples: list[tuple[float, float, float]] = []
-        done = 0.0
-        for line in read_lines(run.sample_file(member.member)):
-            at_s = line.get("t")
-            if not isinstance(at_s, int | float):
-                continue
-            if line.get("kind") == "step":
-                count = line.get("examples")
-                done += count if isinstance(count, int | float) else 0
-                steps.append((at_s - start_s, done))
-            elif line.get("kind") == "sample":
-                cards.add(member.member, at_s - start_s, line)
-                cpu_s, rx = line.get("cpu_s"), line.get("rx_bytes")
-                if isinstance(cpu_s, int | float) and isinstance(rx, int | float):
-                    samples.append((at_s - start_s, cpu_s, rx))
-        if len(steps) > 2 and done:
-            examples.append(Curve(member.member, _rates(steps)))
-        if len(samples) > 2:
-            cpu.append(Curve(member.member, _rates([(t, 100 * c) for t, c, _ in samples])))
-            mbit = [(t, r * 8 / 1e6) for t, _, r in samples]
-            received.append(Curve(member.member, _rates(mbit)))
-    wanted = (
-        ("examples/s", examples),
-        ("CPU %", cpu),
-        ("received, Mbit/s", received),
-        *cards.charts(),
-    )
-    return [line_chart(title, curves) for title, curves in wanted if curves]
+    series = read_series(run, [member.member for member in figures.members])
+    for each in series:
+        for sample in each.samples:
+            at_s = sample.get("t")
+            if isinstance(at_s, int | float):
+                cards.add(each.member, at_s - start_s, sample)
+
+    def over_time(points: Points, factor: float = 1.0) -> Points:
+        return [(at_s - start_s, factor * value) for at_s, value in points]
+
+    def curves(of: dict[str, Points]) -> list[Curve]:
+        found = [Curve(name, points) for name, points in of.items() if len(points) > 1]
+        return found if any(value for curve in found for _, value in curve.points) else []
+
+    wanted = [
+        ("examples/s", {one.member: over_time(one.examples_per_s()) for one in series}),
+        ("CPU %", {one.member: over_time(one.cpu_percent()) for one in series}),
+        ("memory, MiB", {one.member: over_time(one.memory(), 1 / _MEBIBYTE) for one in series}),
+        ("received, Mbit/s", {one.member: over_time(one.received_per_s(), 8e-6) for one in series}),
+    ]
+    drawn = [(title, curves(of)) for title, of in wanted] + cards.charts()
+    charts = [line_chart(title, found) for title, found in drawn if found]
+    return [*_loss_chart(series), *charts]
 
 
-def _rates(totals: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Differences of a running total; a restart, where it falls back to zero, is left out."""
-    rates = []
-    for (t0, v0), (t1, v1) in itertools.pairwise(totals):
-        if t1 > t0 and v1 >= v0:
-            rates.append((t1, (v1 - v0) / (t1 - t0)))
-    return rates
+def _loss_chart(series: Sequence[MemberSeries]) -> list[str]:
+    curves = [Curve(one.member, points) for one in series if len(points := one.losses()) > 1]
+    return [line_chart("loss by step", curves, lambda step: f"{step:,.0f}")] if curves else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from mooring.cli.live import _progress_line
 from mooring.record import Journal, RunRecord, create_run
 from mooring.record.journal import JsonValue
 from mooring.report import text
-from mooring.report.charts import Curve, line_chart, round_up
+from mooring.report.charts import Curve, line_chart, round_up, thinned
 from mooring.report.figures import Report, figures
-from mooring.report.html import render_html
+from mooring.report.html import Remark, render_html
 from mooring.report.view import RunView
 
 MEMBERS = ("worker-0", "ps-0", "ps-1")
@@ -229,3 +230,37 @@ def _drawn(what: RenderableType) -> str:
     drawn = console.file
     assert isinstance(drawn, io.StringIO)
     return drawn.getvalue()
+
+
+def test_the_page_shows_the_loss_by_step_memory_findings_and_the_command(run: RunRecord) -> None:
+    run.job_file.write_text(
+        "spec:\n  command: [python, train.py, 'two words']\n"
+        "  roles: {ps: {}, worker: {}, chief: {command: [lead]}}\n"
+    )
+    steps: list[dict[str, JsonValue]] = [
+        {"t": 1.0 + i, "kind": "step", "step": 10 * i, "examples": 5, "loss": 3.0 - i}
+        for i in range(1, 6)
+    ]
+    steps.append({"t": 7.0, "kind": "step", "step": 60, "loss": float("nan")})
+    uses: list[dict[str, JsonValue]] = [
+        {"t": 1.0 + i, "kind": "sample", "cpu_s": 0.5 * i, "rss_bytes": i << 20} for i in range(5)
+    ]
+    samples(run, "worker-0", *steps, *uses)
+    remark = Remark("Too few <CPUs>", "it waits", ("cpu: 1",), "ask for two", "cpu-starved")
+    page = render_html(run, report_of(run), [remark])
+    titles = re.findall(r'aria-label="([^"]+)"', page)
+    assert titles == ["loss by step", "examples/s", "CPU %", "memory, MiB"]
+    assert "Too few &lt;CPUs&gt;" in page and "ask for two" in page and "cpu-starved" in page
+    assert "<code>python train.py &#39;two words&#39;</code>" in page
+    assert "<td>ps, worker</td>" in page and "<code>lead</code>" in page
+    assert "Nothing was found" in render_html(run, report_of(run), [])
+    assert "Findings" not in render_html(run, report_of(run))
+
+
+def test_a_long_curve_is_thinned_and_a_negative_one_stays_in_the_picture() -> None:
+    long = thinned([(float(x), float(x % 2)) for x in range(100_000)])
+    assert len(long) <= 500 and {y for _, y in long} == {0.5}
+    chart = line_chart("t", [Curve("a", [(0.0, -30.0), (1.0, 10.0)])])
+    heights = [float(point.split(",")[1]) for point in re.findall(r"[\d.]+,[\d.]+", chart)]
+    assert all(0 <= height <= 220 for height in heights)
+    assert ">-50</text>" in chart
