@@ -24,6 +24,7 @@ _COMMANDS = {
     "ps": ("mooring.cli.runs:ps", "List runs."),
     "logs": ("mooring.cli.logs:logs", "Print what members printed, merged."),
     "report": ("mooring.cli.runs:report", "Show the figures of a run."),
+    "export": ("mooring.cli.export:export", "Write a run's figures for other tools."),
     "doctor": ("mooring.cli.doctor:doctor", "Say why a run is slow, and what to do about it."),
     "compare": ("mooring.cli.compare:compare", "Say what differs between two runs or two logs."),
     "variables": ("mooring.cli.variables:variables", "Show what parameter servers hold and move."),
