@@ -29,7 +29,7 @@ _COMMANDS = {
     "compare": ("mooring.cli.compare:compare", "Say what differs between two runs or two logs."),
     "variables": ("mooring.cli.variables:variables", "Show what parameter servers hold and move."),
     "stop": ("mooring.cli.runs:stop", "Stop a run."),
-    "clean": ("mooring.cli.runs:clean", "Remove what killed runs left behind."),
+    "clean": ("mooring.cli.clean:clean", "Remove what killed runs left, or old runs."),
     "install": ("mooring.cli.install:install", "Print the manifests that set up a cluster."),
     "submit": ("mooring.cli.submit:submit", "Send jobs to a Kubernetes cluster."),
     "render": ("mooring.cli.render:render", "Print the objects that a submit would lead to."),

@@ -1,4 +1,4 @@
-"""Commands about runs: ps, report, stop, clean."""
+"""Commands about runs: ps, report, stop."""
 
 from __future__ import annotations
 
@@ -240,20 +240,3 @@ def _stop_by_signal(record: RunRecord, view: RunView, now: bool) -> None:
             view.update()
         if record.alive():
             os.kill(record.info.pid, signal.SIGTERM)
-
-
-@click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@click.option("--runs", "ended", is_flag=True, help="Also delete the directories of ended runs.")
-def clean(dry_run: bool, ended: bool) -> None:
-    """Remove what killed runs left: processes, namespaces, bridges, control groups."""
-    from mooring.bodies.local.clean import clean_machine, delete_ended_runs
-
-    removed = clean_machine(dry_run=dry_run)
-    if ended:
-        removed += delete_ended_runs(dry_run=dry_run)
-    word = "would remove" if dry_run else "removed"
-    for what in removed:
-        click.echo(f"{word} {what}")
-    if not removed:
-        click.echo("nothing to clean")

@@ -7,14 +7,13 @@ whoever started it.
 
 from __future__ import annotations
 
-import shutil
 from contextlib import suppress
 
 import psutil
 
 from mooring.bodies.local import cgroups, netns, owners, processes
 from mooring.model.status import Phase
-from mooring.record import Journal, RunRecord, list_runs, read_lines, runs_dir
+from mooring.record import Journal, RunRecord, list_runs, read_lines
 
 
 def clean_run(run: RunRecord) -> list[str]:
@@ -70,24 +69,6 @@ def clean_machine(*, dry_run: bool) -> list[str]:
         for run in runs:
             if not run.alive():
                 _write_end(run)
-    return removed
-
-
-def delete_ended_runs(*, dry_run: bool) -> list[str]:
-    """Delete the directories of runs that are over."""
-    removed = []
-    for run in list_runs():
-        if run.alive():
-            continue
-        removed.append(str(run.root))
-        if not dry_run:
-            shutil.rmtree(run.root)
-    # A run that was kept elsewhere, or deleted by hand, leaves its link in the index.
-    for entry in runs_dir().iterdir():
-        if entry.is_symlink() and not entry.exists():
-            removed.append(str(entry))
-            if not dry_run:
-                entry.unlink()
     return removed
 
 

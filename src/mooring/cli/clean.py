@@ -1,0 +1,78 @@
+"""`moor clean`: what killed runs left on the machine, and ended runs that nobody needs any more."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import click
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--runs", "ended", is_flag=True, help="Also delete the directories of ended runs.")
+@click.option(
+    "--older-than",
+    "older_than",
+    metavar="AGE",
+    help="Delete the directories of runs that ended longer ago, such as 12h, 7d or 4w.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Delete the directories of ended runs but for the last N.",
+)
+def clean(dry_run: bool, ended: bool, older_than: str | None, keep: int | None) -> None:
+    """Remove what killed runs left: processes, namespaces, bridges, control groups.
+
+    With --older-than or --keep: directories of ended runs instead, and nothing else; with both,
+    those that are old and not among the last N. Runs that live are never touched. In a directory
+    that was chosen with `moor run -o`, what Mooring did not write stays.
+    """
+    word = "would remove" if dry_run else "removed"
+    if older_than is not None or keep is not None:
+        _delete_runs(older_than, keep, word, dry_run=dry_run)
+        return
+    from mooring.bodies.local.clean import clean_machine
+
+    removed = clean_machine(dry_run=dry_run)
+    for what in removed:
+        click.echo(f"{word} {what}")
+    if ended:
+        _delete_runs(None, None, word, dry_run=dry_run)
+    elif not removed:
+        click.echo("nothing to clean")
+
+
+def _delete_runs(older_than: str | None, keep: int | None, word: str, *, dry_run: bool) -> None:
+    from mooring.record.retention import ended_runs, forget_missing, remove, to_remove
+    from mooring.report.text import size
+
+    age_s = None if older_than is None else _age_s(older_than)
+    ended = ended_runs()
+    chosen = to_remove(ended, time.time(), age_s, keep)
+    freed_bytes = 0
+    for each in chosen:
+        removed = remove(each, dry_run=dry_run)
+        freed_bytes += removed.freed_bytes
+        stays = f"; stays: {', '.join(removed.stays)}" if removed.stays else ""
+        click.echo(f"{word} {removed.folder} ({size(removed.freed_bytes)}){stays}")
+    for entry in forget_missing(dry_run=dry_run):
+        click.echo(f"{word} {entry}, whose directory is gone")
+    count = "1 run" if len(chosen) == 1 else f"{len(chosen)} runs"
+    kept = len(ended) - len(chosen)
+    freed = "would free" if dry_run else "freed"
+    click.echo(f"{word} {count}, {freed} {size(freed_bytes)}; {kept} ended runs stay")
+
+
+def _age_s(text: str) -> float:
+    from mooring.model.errors import BadInput
+
+    told = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])", text)
+    if told is None:
+        accepted = "an age such as 30m, 12h, 7d or 4w"
+        raise BadInput.at("moor clean", "--older-than", repr(text), accepted)
+    return float(told[1]) * _UNITS_S[told[2]]

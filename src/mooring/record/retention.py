@@ -1,0 +1,158 @@
+"""Which ended runs are kept, and removing the others: only what a run has made, never a live one.
+
+A run's folder in the state home goes as a whole. One that its user put elsewhere (`moor run -o`)
+goes only if the state home has it on record and it bears that run's mark, and of it only what
+Mooring wrote there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.record.runs import RunRecord, list_runs, open_run
+from mooring.record.state_home import runs_dir, state_home
+
+#: What a run writes into its folder; its mark comes last, so that a clean-up cut short can go on.
+_OWN = (
+    "bin",
+    "events.jsonl",
+    "files",
+    "fix.json",
+    "hosts",
+    "job.yaml",
+    "launcher.pyz",
+    "logs",
+    "members",
+    "output.log",
+    "plan.json",
+    "released",
+    "report.json",
+    "samples",
+    "stacks",
+    "stop",
+)
+_MARK = "run.json"
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that is over, and since when (unix seconds)."""
+
+    run: RunRecord
+    ended_s: float
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A folder that is gone, or would be: how large it was, and what had to stay there."""
+
+    run: str
+    folder: Path
+    freed_bytes: int
+    stays: tuple[str, ...] = ()
+
+
+def ended_runs() -> list[EndedRun]:
+    """Every run of this user that is over, oldest first."""
+    found = [EndedRun(run, _ended_s(run)) for run in list_runs() if is_over(run)]
+    return sorted(found, key=lambda each: (each.ended_s, each.run.info.id))
+
+
+def is_over(run: RunRecord) -> bool:
+    """Its process is gone; or it is a program's, which goes on, and the report is written.
+
+    Of a run on another machine that has this home, too, only its own word is known.
+    """
+    if run.info.host != os.uname().nodename:
+        return run.released_file.exists()
+    if not run.alive():
+        return True
+    own_process = run.info.stops_by_signal
+    return not own_process and run.released_file.exists() and run.report_file.exists()
+
+
+def to_remove(
+    ended: Sequence[EndedRun], now_s: float, older_than_s: float | None, keep: int | None
+) -> list[EndedRun]:
+    """Those that ended longer ago than that and are not among the last `keep`; None: no matter.
+
+    `ended` is in the order of time.
+    """
+    beyond = ended if keep is None else ended[: max(0, len(ended) - keep)]
+    return [each for each in beyond if older_than_s is None or now_s - each.ended_s > older_than_s]
+
+
+def remove(ended: EndedRun, *, dry_run: bool) -> Removed:
+    """Remove a run's folder and its entry in the state home."""
+    run = ended.run
+    entry = runs_dir() / run.info.id
+    if run.root.parent == runs_dir().resolve() and not entry.is_symlink():
+        removed = Removed(run.info.id, run.root, size_of(run.root))
+        if not dry_run:
+            _remove_whole(run.root)
+        return removed
+    return _remove_elsewhere(run, entry, dry_run=dry_run)
+
+
+def _remove_whole(folder: Path) -> None:
+    """Out of the list first: whatever happens then, no half of a run is taken for one."""
+    trash = state_home() / "trash"
+    trash.mkdir(exist_ok=True, mode=0o700)
+    gone = trash / folder.name
+    shutil.rmtree(gone, ignore_errors=True)
+    folder.replace(gone)
+    shutil.rmtree(trash)
+
+
+def _remove_elsewhere(run: RunRecord, entry: Path, *, dry_run: bool) -> Removed:
+    own = [run.root / name for name in _OWN if (run.root / name).exists()]
+    stays = tuple(
+        sorted(path.name for path in run.root.iterdir() if path.name not in (*_OWN, _MARK))
+    )
+    marked = entry.is_symlink() and (at_entry := open_run(entry)) is not None
+    if not marked or at_entry is None or at_entry.info.id != run.info.id:
+        return Removed(run.info.id, run.root, 0, ("everything: it bears another run's mark",))
+    mark = run.root / _MARK
+    removed = Removed(run.info.id, run.root, sum(map(size_of, [*own, mark])), stays)
+    if not dry_run:
+        for path in own:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        entry.unlink()
+        mark.unlink()
+        with suppress(OSError):  # something of the user's is there
+            run.root.rmdir()
+    return removed
+
+
+def forget_missing(*, dry_run: bool) -> list[Path]:
+    """Entries of runs that were kept elsewhere and deleted by hand: links to nowhere."""
+    found = [entry for entry in runs_dir().iterdir() if entry.is_symlink() and not entry.exists()]
+    for entry in () if dry_run else found:
+        entry.unlink(missing_ok=True)
+    return found
+
+
+def size_of(path: Path) -> int:
+    """Bytes on the disk below a path; links count as links."""
+    try:
+        here = path.lstat().st_blocks * 512
+        if path.is_symlink() or not path.is_dir():
+            return here
+        return here + sum(size_of(below) for below in path.iterdir())
+    except OSError:
+        return 0
+
+
+def _ended_s(run: RunRecord) -> float:
+    for path in (run.released_file, run.events_file):
+        with suppress(OSError):
+            return path.stat().st_mtime
+    return run.info.created_s

@@ -1,0 +1,141 @@
+"""Old runs go, by age and number; live ones, other people's files and other folders never do."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.cli.clean import clean
+from mooring.model.errors import BadInput
+from mooring.record import RunRecord, create_run, list_runs
+from mooring.record.retention import EndedRun, ended_runs, forget_missing, remove, to_remove
+
+NOBODY = 2**22 + 1  # more than a process id can be
+DAY_S = 86400
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MOORING_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def make(job: str, *, days_ago: float = 0, live: bool = False, at: Path | None = None) -> RunRecord:
+    run = create_run(job, directory=at, virtual_nodes=0, source="", version="0")
+    if not live:
+        run = rewrite(run, pid=NOBODY)
+        run.released_file.touch()
+        os.utime(run.released_file, times=(ago := run.info.created_s - DAY_S * days_ago, ago))
+    (run.root / "logs" / "worker-0.log").write_text("x" * 100_000)
+    return run
+
+
+def rewrite(run: RunRecord, **changed: object) -> RunRecord:
+    info = replace(run.info, **changed)  # type: ignore[arg-type]
+    (run.root / "run.json").write_text(json.dumps(asdict(info)))
+    return RunRecord(info, run.root)
+
+
+def ask(*arguments: str) -> list[str]:
+    done = CliRunner().invoke(clean, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.output.splitlines()
+
+
+def jobs() -> list[str]:
+    return sorted(run.info.job for run in list_runs())
+
+
+@given(
+    st.lists(st.floats(0, 100), max_size=20).map(sorted),
+    st.none() | st.floats(0, 100),
+    st.none() | st.integers(0, 25),
+)
+def test_what_goes_is_old_and_not_among_the_last(
+    ends: list[float], older_than_s: float | None, keep: int | None
+) -> None:
+    ended = [EndedRun(None, end_s) for end_s in ends]  # type: ignore[arg-type]
+    gone = to_remove(ended, 100.0, older_than_s, keep)
+    assert gone == ended[: len(gone)]  # the oldest
+    assert keep is None or len(ended) - len(gone) >= min(keep, len(ended))
+    stays = ended[len(gone) :]
+    for each in gone:
+        assert older_than_s is None or 100.0 - each.ended_s > older_than_s
+    for each in stays:
+        young = older_than_s is not None and 100.0 - each.ended_s <= older_than_s
+        assert young or (keep is not None and each in ended[max(0, len(ended) - keep) :])
+
+
+def test_by_age_and_by_number(home: Path) -> None:
+    for days_ago in (1, 5, 10, 20, 30):
+        make(f"d{days_ago}", days_ago=days_ago)
+    make("alive", days_ago=50, live=True)
+    dry = ask("--older-than", "7d", "--keep", "4", "--dry-run")
+    assert len(dry) == 2 and dry[0].startswith("would remove") and "d30-" in dry[0]
+    assert dry[1].startswith("would remove 1 run, would free 1")
+    assert len(jobs()) == 6
+    said = ask("--older-than", "7d", "--keep", "4")
+    assert said[-1].startswith("removed 1 run, freed 1") and said[-1].endswith("4 ended runs stay")
+    assert jobs() == ["alive", "d1", "d10", "d20", "d5"]
+    ask("--older-than", "7d")
+    assert jobs() == ["alive", "d1", "d5"]
+    ask("--keep", "1")
+    assert jobs() == ["alive", "d1"]
+    assert ask("--keep", "1")[-1].startswith("removed 0 runs, freed 0 B")
+    assert sorted(path.name for path in home.iterdir()) == ["runs"]
+
+
+def test_a_run_that_lives_or_may_live_elsewhere_stays() -> None:
+    make("live", live=True)
+    there = rewrite(make("there", live=True), host="another-machine", pid=NOBODY)
+    program = rewrite(make("program", live=True), stops_by_signal=False)
+    assert ended_runs() == []
+    there.released_file.touch()
+    program.released_file.touch()
+    assert [each.run.info.job for each in ended_runs()] == ["there"]
+    program.report_file.write_text("{}")
+    assert {each.run.info.job for each in ended_runs()} == {"there", "program"}
+
+
+def test_elsewhere_only_what_the_run_wrote_goes(tmp_path: Path, home: Path) -> None:
+    kept = make("kept", days_ago=9, at=tmp_path / "mine")
+    (kept.root / "notes.txt").write_text("precious")
+    empty = make("empty", days_ago=9, at=tmp_path / "other")
+    said = ask("--keep", "0")
+    assert any("stays: notes.txt" in line for line in said)
+    assert [path.name for path in kept.root.iterdir()] == ["notes.txt"]
+    assert not empty.root.exists()
+    assert list((home / "runs").iterdir()) == []
+
+
+def test_a_folder_with_another_mark_is_left_alone(tmp_path: Path, home: Path) -> None:
+    run = make("mine", days_ago=9, at=tmp_path / "mine")
+    other = make("other", days_ago=9, at=tmp_path / "other")
+    link = home / "runs" / run.info.id
+    link.unlink()
+    link.symlink_to(other.root)
+    removed = remove(EndedRun(run, 0.0), dry_run=False)
+    assert removed.freed_bytes == 0 and "another run's mark" in removed.stays[0]
+    assert (run.root / "logs").exists() and (other.root / "logs").exists()
+
+
+def test_links_to_nowhere_are_forgotten(tmp_path: Path, home: Path) -> None:
+    run = make("gone", at=tmp_path / "mine")
+    (home / "runs" / run.info.id).unlink()
+    (home / "runs" / "lost").symlink_to(tmp_path / "nothing")
+    assert [path.name for path in forget_missing(dry_run=True)] == ["lost"]
+    forget_missing(dry_run=False)
+    assert list((home / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("age", ["", "7", "d", "-1d", "1y", "7d ", "1e9d", "7dd"])
+def test_a_wrong_age_is_refused(age: str) -> None:
+    with pytest.raises(BadInput, match=r"--older-than: found .* 7d or 4w"):
+        ask("--older-than", age)
