@@ -141,9 +141,10 @@ def forget_missing(*, dry_run: bool) -> list[Path]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes on the disk below a path; links count as links."""
+    """Bytes that the disk gets back with a path; a file that has another name stays there."""
     try:
-        here = path.lstat().st_blocks * 512
+        told = path.lstat()
+        here = told.st_blocks * 512 if path.is_dir() or told.st_nlink == 1 else 0
         if path.is_symlink() or not path.is_dir():
             return here
         return here + sum(size_of(below) for below in path.iterdir())

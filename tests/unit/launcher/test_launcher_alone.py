@@ -82,7 +82,7 @@ def test_the_archive_is_executable_and_holds_no_path_of_this_machine(tmp_path: P
         assert "moorlaunch/main.py" in archive.namelist()
 
 
-def test_the_archive_is_packed_once_and_copied_from_there(tmp_path: Path) -> None:
+def test_the_archive_is_packed_once_and_taken_from_there(tmp_path: Path) -> None:
     cache = tmp_path / "home" / "cache"
     first = copy_launcher(tmp_path / "first.pyz", cache)
     [kept] = cache.iterdir()

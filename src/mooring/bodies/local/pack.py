@@ -33,9 +33,10 @@ _MOST_KEPT = 4
 
 
 def copy_launcher(target: Path, kept_in: Path) -> Path:
-    """The archive at `target`, copied from the folder `kept_in`, where it is packed if need be.
+    """The archive at `target`, from the folder `kept_in`, where it is packed if need be.
 
-    A folder that cannot be written to costs the packing, no more.
+    A second name of the same file where that can be: an archive is never written to, and a run
+    without it is a tenth as large. A folder that cannot be written to costs the packing, no more.
     """
     sources = _sources()
     digest = hashlib.sha256(MAGIC_NUMBER)
@@ -48,7 +49,10 @@ def copy_launcher(target: Path, kept_in: Path) -> Path:
             build_launcher(kept)
             _forget_oldest(kept_in)
         partial = target.with_name(target.name + ".partial")
-        shutil.copy(kept, partial)
+        try:
+            partial.hardlink_to(kept)
+        except OSError:  # another file system
+            shutil.copy(kept, partial)
         return partial.replace(target)
     return build_launcher(target)
 
