@@ -17,13 +17,14 @@ from mooring.version import VERSION as __version__
 if TYPE_CHECKING:
     from mooring.api import Job, Progress, Run, RunResult, run, start
     from mooring.app import Refused
-    from mooring.model.errors import BadInput, MooringError, RunFailed
+    from mooring.model.errors import BadInput, MooringError, NotInstalled, RunFailed
     from mooring.sdk import budget, identity, step
 
 __all__ = [
     "BadInput",
     "Job",
     "MooringError",
+    "NotInstalled",
     "Progress",
     "Refused",
     "Run",
@@ -41,6 +42,7 @@ _HOMES = {
     "BadInput": "mooring.model.errors",
     "Job": "mooring.api",
     "MooringError": "mooring.model.errors",
+    "NotInstalled": "mooring.model.errors",
     "Progress": "mooring.api",
     "Refused": "mooring.app",
     "Run": "mooring.api",

@@ -119,8 +119,8 @@ def start(
 ) -> Run:
     """Start a job on this machine and go on; see `Run` for what can be asked of it.
 
-    Raises mooring.BadInput or mooring.Refused if nothing was started. The run ends with this
-    process.
+    Raises mooring.BadInput, mooring.NotInstalled or mooring.Refused if nothing was started. The
+    run ends with this process.
     """
     ready, where = _job_of(job, set), _where(nodes, nic_mbps)
     return Run(

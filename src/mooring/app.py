@@ -18,9 +18,10 @@ from mooring import frameworks, lifecycle
 from mooring.bodies.base import Body, Order
 from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
-from mooring.bodies.local.contract import Settings
+from mooring.bodies.local.contract import settings_of
 from mooring.bodies.local.holders import with_holders
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
+from mooring.bodies.local.preparing import Given, prepare
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
     Event,
@@ -46,6 +47,7 @@ from mooring.record import Journal, RunRecord, create_run, plan_lock
 from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
+from mooring.record.start import write_start
 from mooring.spec import TrainingJob
 from mooring.stacks import MISSING, OFF, find_tool
 from mooring.version import VERSION
@@ -124,8 +126,11 @@ def run_job(
     stop_when: Callable[[], str | None] = lambda: None,
     stacks: bool = True,
     stops_by_signal: bool = True,
+    given: Given = Given(),  # noqa: B008 (frozen)
 ) -> Result:
-    """Run a job to its end on this machine. Raises BadInput or Refused before anything starts.
+    """Run a job to its end on this machine.
+
+    Raises BadInput, NotInstalled or Refused before anything starts.
 
     `stop_when` is asked again and again; the first reason that it gives stops the job, and another
     one after that does not wait for the members.
@@ -133,8 +138,8 @@ def run_job(
     signal to this process is how others stop the run.
     """
     asked = frameworks.expand(job, source)
-    working_dir = staging.working_dir(job, job_dir, source)
-    copies = staging.check_files(job, job_dir, source)
+    prepared = prepare(job, asked, job_dir, given, source)
+    programs, working_dir = prepared.programs, prepared.working_dir
     # Between looking at what others hold and saying what we hold, nobody else may look.
     with exclusive(plan_lock()):
         snapshot = local_snapshot(where.virtual_nodes, where.nic_mbps)
@@ -144,6 +149,8 @@ def run_job(
         if len(gang.members) < len(asked.members):
             note = "members that have no place now do not join this run later"
             plan = dataclasses.replace(plan, notes=(*plan.notes, note))
+        gang = programs.put_into(gang)
+        plan = dataclasses.replace(plan, notes=(*programs.notes, *plan.notes))
         run = create_run(
             job.metadata.name,
             directory=directory,
@@ -155,14 +162,17 @@ def run_job(
         try:
             write_plan(run.plan_file, gang, plan)
             run.job_file.write_text(job.to_yaml(), encoding="utf-8")
+            write_start(run, prepared.start(where.nic_mbps))
         except OSError as error:
             raise RunFailed(f"cannot write to {run.root}: {error}") from error
-    if copies:
-        staging.copy_files(copies, job_dir, run.files_dir)
+    if prepared.copies:
+        staging.copy_files(prepared.copies, prepared.files_dir, run.files_dir)
         working_dir = working_dir if job.spec.working_dir else run.files_dir
     with StopSignals() as signals:
         nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)
-        body = LocalBody(run, nodes, _settings(job, working_dir, watched=stacks))
+        watched = stacks and find_tool() is not None
+        settings = settings_of(job, working_dir, watched=watched)
+        body = LocalBody(run, nodes, settings, prepared.inherited)
         loop = _Loop(job, gang, plan, run, body, stacks=stacks)
         try:
             on_plan(plan)
@@ -389,17 +399,3 @@ def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:
         "exit_code": status.exit_code,
         "reason": status.reason,
     }
-
-
-def _settings(job: TrainingJob, working_dir: Path, *, watched: bool) -> Settings:
-    spec = job.spec
-    return Settings(
-        working_dir=working_dir,
-        threads=None if spec.threads == "auto" else spec.threads,
-        start_timeout_s=spec.start_timeout_s,
-        grace_s=spec.grace_period_s,
-        step_source=spec.step_metrics.source,
-        step_pattern=spec.step_metrics.pattern,
-        examples_per_step=spec.step_metrics.examples_per_step,
-        watched=watched and find_tool() is not None,
-    )

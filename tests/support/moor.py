@@ -33,7 +33,11 @@ class Moor:
         return {**os.environ, "MOORING_HOME": str(self.home), "PATH": path}
 
     def __call__(
-        self, *arguments: str | Path, timeout_s: float = 120, env: Mapping[str, str] = {}
+        self,
+        *arguments: str | Path,
+        timeout_s: float = 120,
+        env: Mapping[str, str] = {},
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "mooring", *map(str, arguments)],
@@ -42,6 +46,7 @@ class Moor:
             env={**self.env, **env},
             timeout=timeout_s,
             check=False,
+            cwd=cwd,
         )
 
     @contextmanager

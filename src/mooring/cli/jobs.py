@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -50,7 +51,27 @@ def init(framework: str, directory: Path, force: bool) -> None:
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
         click.echo(f"wrote {directory / name}")
+    _say_what_is_missing(directory)
     click.echo(f"next: moor run {directory / 'job.yaml'}")
+
+
+def _say_what_is_missing(directory: Path) -> None:
+    """What the starter imports and the Python that would run it does not have."""
+    from mooring import frameworks
+    from mooring.bodies.local.programs import look_at
+    from mooring.spec import load_job
+
+    path = directory / "job.yaml"
+    if not path.exists():
+        return
+    job = load_job(path)
+    folder = directory.absolute()
+    gang = frameworks.expand(job, str(path))
+    programs = look_at(
+        job, gang, job_dir=folder, working_dir=folder, inherited=os.environ, source=str(path)
+    )
+    if programs.missing:
+        click.echo(f"not installed: {programs.said_of_missing}")
 
 
 @click.command()

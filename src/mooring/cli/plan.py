@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from mooring.model.member import Gang
     from mooring.model.plan import NodeVerdict, Plan, Refusal
     from mooring.record.journal import JsonValue
+    from mooring.spec import TrainingJob
 
 #: More nodes of one answer than this are counted instead of named.
 _MOST_NAMED = 4
@@ -95,8 +98,30 @@ def plan(
             answer = with_holders(answer)
         _show_refusal(answer, output)
         return 2
+    if cluster_file is None:
+        answer = _with_programs(answer, gang, jobs[0], job_files[0])
     _show([(gang, answer)], [], {}, snapshot, map_file, output)
     return 0
+
+
+def _with_programs(plan: Plan, gang: Gang, job: TrainingJob, path: Path) -> Plan:
+    """The plan with which Python its members would run here, and what that Python lacks."""
+    from mooring.bodies.local.programs import look_at
+
+    folder = path.absolute().parent
+    working_dir = folder / (job.spec.working_dir or ".")
+    if not working_dir.is_dir():
+        return plan
+    programs = look_at(
+        job,
+        gang,
+        job_dir=folder,
+        working_dir=working_dir,
+        inherited=os.environ,
+        source=str(path),
+    )
+    missing = (f"not installed: {programs.said_of_missing}",) if programs.missing else ()
+    return replace(plan, notes=(*programs.notes, *missing, *plan.notes))
 
 
 def sentence(decision: Chapter) -> str:

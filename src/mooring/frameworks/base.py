@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
+from mooring.model.engine import Engine
 from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch, LocalProcess
@@ -54,6 +55,8 @@ class Framework(ABC):
     """What it can do; the first is the default."""
     owned_env: ClassVar[frozenset[str]] = frozenset()
     """The variables (or patterns such as `VC_*`) that `render` sets: a job cannot set them."""
+    engine: ClassVar[Engine | None] = None
+    """What its programs import; None: they need nothing in particular."""
 
     @abstractmethod
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:

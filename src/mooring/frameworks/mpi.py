@@ -13,10 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import ClassVar
 
 from mooring.frameworks.base import Framework, RoleFacts, launch
+from mooring.frameworks.commands import RANK_STARTERS
 from mooring.frameworks.network import on_loopback
+from mooring.model.engine import Engine
 from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
@@ -43,6 +46,15 @@ class Mpi(Framework):
             "OMPI_MCA_plm_rsh_no_tree_spawn",
             "OMPI_MCA_orte_leave_session_attached",
         }
+    )
+
+    engine: ClassVar[Engine | None] = Engine(
+        module="mpi4py",
+        package="mpi4py",
+        programs=RANK_STARTERS,
+        system_packages=MappingProxyType(
+            {"apt-get": "openmpi-bin", "dnf": "openmpi", "brew": "open-mpi"}
+        ),
     )
 
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from mooring.frameworks.base import Framework, RoleFacts, launch
 from mooring.frameworks.network import on_loopback
+from mooring.model.engine import Engine
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
@@ -40,6 +41,16 @@ class PyTorch(Framework):
             "TORCHELASTIC_RUN_ID",
             "TORCHELASTIC_RESTART_COUNT",
         }
+    )
+
+    engine: ClassVar[Engine | None] = Engine(
+        module="torch",
+        package="torch",
+        implied_by=frozenset(
+            {"torchvision", "torchaudio", "lightning", "pytorch_lightning", "accelerate"}
+            | {"deepspeed", "fairscale", "timm"}
+        ),
+        programs=("torchrun",),
     )
 
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:

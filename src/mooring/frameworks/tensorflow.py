@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from mooring.frameworks.base import Framework, RoleFacts, inside_problems, launch
+from mooring.model.engine import Engine
 from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
@@ -28,6 +29,12 @@ class TensorFlow(Framework):
     summary: ClassVar[str] = "parameter servers (chief, worker, ps) or MultiWorkerMirrored"
     strategies: ClassVar[tuple[Strategy, ...]] = (Strategy.PARAMETER_SERVER, Strategy.ALL_REDUCE)
     owned_env: ClassVar[frozenset[str]] = frozenset({"TF_CONFIG"})
+
+    engine: ClassVar[Engine | None] = Engine(
+        module="tensorflow",
+        package="tensorflow",
+        implied_by=frozenset({"tf_keras", "keras", "tensorflow_datasets", "tensorflow_hub"}),
+    )
 
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:
         if strategy is Strategy.PARAMETER_SERVER:

@@ -1,7 +1,7 @@
 """The errors that a user can cause, each carrying the sentence that the user reads.
 
-The command line turns `BadInput` into exit code 2 and `RunFailed` into exit code 1;
-anything else that escapes is a defect of Mooring.
+The command line turns `BadInput` and `NotInstalled` into exit code 2 and `RunFailed` into exit
+code 1; anything else that escapes is a defect of Mooring.
 """
 
 from __future__ import annotations
@@ -43,3 +43,7 @@ class BadInput(MooringError):
 
 class RunFailed(MooringError):
     """The machine refused something that a run needs (disk full, no permission, ...)."""
+
+
+class NotInstalled(MooringError):
+    """A program of the job needs something that is not there; nothing was started."""

@@ -180,6 +180,9 @@ def _shaped(member: Member) -> Member:
 def _pod_problems(job: TrainingJob, gang: Gang) -> list[Problem]:
     """What a pod needs beyond what a process does."""
     problems = []
+    if job.spec.python and not job.spec.python.startswith("/"):
+        accepted = "an absolute path inside the image: its pods do not see your machine's files"
+        problems.append(Problem("spec.python", repr(job.spec.python), accepted))
     for role, settings in job.spec.roles.items():
         if not (job.spec.image or job.spec.kubernetes.of_role(settings.kubernetes).image):
             problems.append(Problem("spec.image", "nothing", f"an image for the pods of '{role}'"))

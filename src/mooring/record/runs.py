@@ -2,6 +2,7 @@
 
 run.json          who runs it (pid and start time), when, on what
 job.yaml          the job after defaults and overrides
+start.json        what it was started with beside the job
 plan.json         where each member went, and why
 events.jsonl      every change of state
 samples/M.jsonl   what member M's launcher measured
@@ -61,6 +62,10 @@ class RunRecord:
     @property
     def job_file(self) -> Path:
         return self.root / "job.yaml"
+
+    @property
+    def start_file(self) -> Path:
+        return self.root / "start.json"
 
     @property
     def plan_file(self) -> Path:

@@ -77,6 +77,15 @@ class JobSpec(SpecModel):
         "list; no shell is involved.",
         examples=[["python", "train.py"]],
     )
+    python: FilledText | None = Field(
+        None,
+        description="What `python` at the head of a command (or after `mpirun`) means: an "
+        "interpreter, or the folder of a virtual or conda environment, relative to the job file. "
+        "In pods an absolute path inside the image. Not given: on one machine the active "
+        "environment, else the PATH's `python`, else its `python3`, else the one that runs `moor`; "
+        "in pods the image's `python`.",
+        examples=[".venv"],
+    )
     env: dict[EnvName, Text] = Field(
         {},
         description="Environment variables of every member. Values are texts: write numbers in "

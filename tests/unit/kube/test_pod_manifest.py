@@ -321,3 +321,25 @@ def test_peers_are_written_as_runs(
     assert [(peer.member, peer.host, peer.ports) for peer in read] == [
         (f"{role}-{index}", host, [7]) for role, index, host in hosts
     ]
+
+
+@pytest.mark.parametrize(
+    ("python", "command", "expected"),
+    [
+        ("/opt/venv", ["python", "t.py"], ["/opt/venv/bin/python", "t.py"]),
+        ("/opt/venv/", ["python3", "t.py"], ["/opt/venv/bin/python", "t.py"]),
+        ("/usr/bin/python3.12", ["python", "t.py"], ["/usr/bin/python3.12", "t.py"]),
+        ("/opt/venv", ["./train"], ["./train"]),
+        (None, ["python", "t.py"], ["python", "t.py"]),
+    ],
+)
+def test_python_is_a_path_inside_the_image(
+    python: str | None, command: list[str], expected: list[str]
+) -> None:
+    (pod,) = pods_of({"roles": {"worker": {}}, "command": command, "python": python})
+    assert json.loads(env_of(pod)["MOORING_CONTRACT"])["argv"] == expected
+
+
+def test_a_python_of_ones_own_machine_is_refused_for_pods() -> None:
+    with pytest.raises(BadInput, match=r"spec\.python: .*absolute path inside the image"):
+        pods_of({"roles": {"worker": {}}, "python": ".venv"})

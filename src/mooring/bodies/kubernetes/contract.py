@@ -16,9 +16,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from pathlib import PurePosixPath
 
 from mooring.bodies.base import Order
 from mooring.bodies.kubernetes import names
+from mooring.frameworks.commands import is_interpreter, with_interpreter
 from mooring.kubeapi.document import Json
 from mooring.model.launch import Address
 from mooring.model.member import Gang, MemberId, Pinning
@@ -100,6 +102,15 @@ def travels_packed(order: Order, name: str) -> bool:
     return name not in order.member.env and len(order.launch.env[name]) > _LONGEST_PLAIN
 
 
+def _argv(argv: tuple[str, ...], python: str | None) -> tuple[str, ...]:
+    """A path that is not called like an interpreter is a folder's: nobody can look into images."""
+    if python is None:
+        return argv
+    path = PurePosixPath(python)
+    interpreter = path if is_interpreter(path.name) else path / "bin" / "python"
+    return with_interpreter(argv, str(interpreter))
+
+
 @lru_cache(maxsize=128)
 def packed(value: str) -> str:
     """Most of the long ones are the same for all members."""
@@ -122,7 +133,7 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
         "index": member.id.index,
         "epoch": order.epoch,
         "attempt": order.attempt,
-        "argv": list(launch.argv),
+        "argv": list(_argv(launch.argv, spec.python)),
         "env": {name: value for name, value in extra.items() if not travels_packed(order, name)},
         "packed_env": {
             name: packed(value) for name, value in extra.items() if travels_packed(order, name)

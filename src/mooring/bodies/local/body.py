@@ -55,8 +55,15 @@ class _Attempt:
 class LocalBody:
     """Carries out one run on this machine. See `mooring.bodies.base.Body`."""
 
-    def __init__(self, run: RunRecord, nodes: LocalNodes, settings: Settings) -> None:
+    def __init__(
+        self,
+        run: RunRecord,
+        nodes: LocalNodes,
+        settings: Settings,
+        inherited: Mapping[str, str] = os.environ,
+    ) -> None:
         self._run = run
+        self._inherited = dict(inherited)
         self._nodes = nodes
         self._settings = settings
         hierarchy = cgroups.find_hierarchy()
@@ -266,14 +273,16 @@ class LocalBody:
                 stdin=subprocess.PIPE,
                 stdout=self._bell.rope,
                 stderr=stderr,
-                env=dict(launch.env),
+                # What Mooring did not set reaches the member this way alone: it may hold secrets.
+                env={**self._inherited, **launch.env},
                 start_new_session=True,
             )
         tail = self._tails.setdefault(member.id, Tail(self._run.sample_file(member.name)))
         self._attempts[member.id] = _Attempt(order, process, tail)
 
     def _environment(self, order: Order) -> dict[str, str]:
-        environment = {**os.environ, **order.launch.env}
+        """What is set for a member, without what it inherits."""
+        environment = dict(order.launch.env)
         environment[processes.RUN_VARIABLE] = self._run.info.id
         environment[processes.MEMBER_VARIABLE] = order.member.name
         info = self._run.info
@@ -282,7 +291,8 @@ class LocalBody:
             # Also where ranks are served: Open MPI's daemon checks that the program exists.
             folder = self._run.root / "bin"
             _write_rsh(folder, self._run.launcher_file)
-            environment["PATH"] = f"{folder}{os.pathsep}{environment.get('PATH', os.defpath)}"
+            path = {**self._inherited, **environment}.get("PATH", os.defpath)
+            environment["PATH"] = f"{folder}{os.pathsep}{path}"
             environment["MOORING_RANK_TOKEN"] = self._rank_token
         return environment
 

@@ -17,6 +17,7 @@ from mooring.model.launch import Address
 from mooring.model.member import MemberId, Pinning
 from mooring.record import RunRecord
 from mooring.record.journal import JsonValue
+from mooring.spec import TrainingJob
 
 VERSION = 1
 
@@ -35,6 +36,20 @@ class Settings:
     sample_interval_s: float = 1.0
     watched: bool = False
     """Whether this process looks at what the programs do."""
+
+
+def settings_of(job: TrainingJob, working_dir: Path, *, watched: bool) -> Settings:
+    spec = job.spec
+    return Settings(
+        working_dir=working_dir,
+        threads=None if spec.threads == "auto" else spec.threads,
+        start_timeout_s=spec.start_timeout_s,
+        grace_s=spec.grace_period_s,
+        step_source=spec.step_metrics.source,
+        step_pattern=spec.step_metrics.pattern,
+        examples_per_step=spec.step_metrics.examples_per_step,
+        watched=watched,
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,7 @@ def write_contract(run: RunRecord, settings: Settings, order: Order, around: Sur
         (folder / name).write_text(text, encoding="utf-8")
     document = _document(run, settings, order, around)
     path = folder / f"contract-{order.epoch}-{order.attempt}.json"
-    # The environment may carry secrets: nobody else reads it.
+    # The token of ranks is in it, and what the job's author wrote into `env`: nobody else reads it.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(json.dumps(document))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mooring.model.errors import BadInput, RunFailed
+from mooring.record import RunRecord
 from mooring.spec import TrainingJob
 
 
@@ -17,6 +18,13 @@ def working_dir(job: TrainingJob, job_dir: Path, source: str) -> Path:
             source, "spec.workingDir", f"{job.spec.working_dir!r}", "a folder that exists"
         )
     return folder
+
+
+def files_dir(job: TrainingJob, job_dir: Path, again: RunRecord | None) -> Path:
+    """Where the job's `files` are copied from: a run that is repeated kept them as they were."""
+    if again is None or not job.spec.files or not again.files_dir.is_dir():
+        return job_dir
+    return again.files_dir
 
 
 def check_files(job: TrainingJob, job_dir: Path, source: str) -> list[str]:
