@@ -38,6 +38,14 @@ def where(command: Command) -> Command:
     return nodes(nic(command))
 
 
+detach = click.option(
+    "--detach",
+    "-d",
+    is_flag=True,
+    help="Return once the job has started; it goes on by itself, also after a logout.",
+)
+
+
 def shown(command: Command) -> Command:
     """--quiet and --only."""
     quiet = click.option("--quiet", "-q", is_flag=True, help="Show only how it ended, and errors.")

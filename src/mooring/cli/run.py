@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.cli import options
+from mooring.cli.env_options import EnvOptions, env_options, with_env
+from mooring.cli.run_command import CommandOptions, RunCommand, command_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from mooring.app import Result, Where
+    from mooring.bodies.local.preparing import Given
     from mooring.cli.live import Shown
     from mooring.doctor import Diagnosis
     from mooring.model.plan import Plan
@@ -23,8 +26,13 @@ if TYPE_CHECKING:
     from mooring.spec import TrainingJob
 
 
-@click.command()
-@options.job_file
+@click.command(cls=RunCommand)
+@click.argument(
+    "job_file",
+    metavar="[JOB.yaml | -- COMMAND...]",
+    required=False,
+    type=click.Path(path_type=Path),
+)
 @options.overrides
 @options.where
 @click.option(
@@ -55,15 +63,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Look at what trainers do with py-spy, where it is installed.",
 )
-@click.option(
-    "--detach",
-    "-d",
-    is_flag=True,
-    help="Return once the job has started; it goes on by itself, also after a logout.",
-)
+@options.detach
 @options.shown
+@command_options
+@env_options
 def run(
-    job_file: Path,
+    job_file: Path | None,
+    command: tuple[str, ...],
     overrides: tuple[str, ...],
     nodes: str | None,
     nic_mbps: int | None,
@@ -74,8 +80,12 @@ def run(
     detach: bool,
     quiet: bool,
     only: tuple[str, ...],
+    without_file: CommandOptions,
+    environment: EnvOptions,
 ) -> int:
     """Run a job on this machine until it ends, and report where the time went.
+
+    Without a job file: moor run --workers 2 -- python train.py
 
     What members print is shown as they print it, `!` marking standard error; `moor logs` has all
     of it, also where there was too much to show.
@@ -88,17 +98,80 @@ def run(
     With --detach, `moor attach` shows the run until it ends, `moor stop` stops it.
     """
     from mooring.app import choose_nodes
-    from mooring.cli.console import console as make_console
-    from mooring.cli.live import Shown
+
+    job, origin = _job_of(job_file, command, overrides, without_file, environment)
+    given, where = environment.given(job), choose_nodes(nodes, nic_mbps)
+    start = Start(job, origin, where, given, stacks, directory)
+    return start_job(start, quiet=quiet, only=only, detach=detach, probe_s=probe_s if fix else None)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a job comes from: the folder of its paths, its name in messages, what to say of it.
+
+    `to_save` is the job file that is to be written once the job has started, and its text.
+    """
+
+    folder: Path
+    source: str
+    notes: tuple[str, ...] = ()
+    to_save: tuple[Path, str] | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """A job and all that its run takes beside what is shown of it."""
+
+    job: TrainingJob
+    origin: Origin
+    where: Where
+    given: Given
+    stacks: bool
+    directory: Path | None
+    on_start: Callable[[RunRecord, Console], None] = lambda run, console: None
+
+
+def _job_of(
+    job_file: Path | None,
+    command: tuple[str, ...],
+    overrides: tuple[str, ...],
+    without_file: CommandOptions,
+    environment: EnvOptions,
+) -> tuple[TrainingJob, Origin]:
+    from mooring.cli import command_job, run_command
     from mooring.spec import load_job
 
-    job = load_job(job_file, overrides)
-    shown = Shown(quiet=quiet, only=_members_meant(job, str(job_file), only))
-    where = choose_nodes(nodes, nic_mbps)
+    if command and job_file is not None:
+        raise click.UsageError("A job file and a command after '--': give one of the two.")
+    if command:
+        made = command_job.job_of_command(command, without_file, overrides, environment.of_job())
+        path = without_file.save
+        source = str(path) if path is not None else run_command.SOURCE
+        to_save = (path, made.text) if path is not None else None
+        return made.job, Origin(made.folder, source, (made.note,), to_save)
+    if job_file is None:
+        raise click.UsageError("Missing argument: JOB.yaml, or a command after '--'.")
+    run_command.refuse_beside_file(without_file)
+    job = with_env(load_job(job_file, overrides), environment.of_job())
+    return job, Origin(job_file.absolute().parent, str(job_file))
+
+
+def start_job(
+    start: Start, *, quiet: bool, only: tuple[str, ...], detach: bool, probe_s: float | None = None
+) -> int:
+    """A job from its start to its report, or until it goes on by itself; the exit code.
+
+    `probe_s`: probe so long first, and run with the remedies.
+    """
+    from mooring.cli.console import console as make_console
+    from mooring.cli.live import Shown
+
+    shown = Shown(quiet=quiet, only=_members_meant(start.job, start.origin.source, only))
     console = make_console()
-    if where.note and not quiet:
-        console.print(where.note, style="dim", soft_wrap=True)
-    asked = _Asked(console, job_file, where, stacks, shown)
+    if not quiet:
+        for note in (*start.origin.notes, *filter(None, [start.where.note])):
+            console.print(note, style="dim", soft_wrap=True, markup=False)
+    asked = _Asked(console, start, shown)
     if detach:
         from mooring.cli.console import plain_console
         from mooring.cli.detach import Parent, divide
@@ -108,9 +181,9 @@ def run(
             return side.wait(console, quiet=quiet, probe=fix)
         shown = replace(shown, lines=False)
         asked = replace(asked, console=plain_console(), shown=shown, on_start=side.started)
-    if not fix:
-        return _report(asked, _carry_out(asked, job, directory))
-    return _with_probe(asked, job, directory, probe_s)
+    if probe_s is None:
+        return _report(asked, _carry_out(asked, start.job, start.directory))
+    return _with_probe(asked, start.job, start.directory, probe_s)
 
 
 def _members_meant(job: TrainingJob, source: str, only: tuple[str, ...]) -> tuple[str, ...]:
@@ -129,9 +202,7 @@ class _Asked:
     """What stays the same for a probe and the run after it."""
 
     console: Console
-    job_file: Path
-    where: Where
-    stacks: bool
+    start: Start
     shown: Shown
     on_start: Callable[[RunRecord], None] = lambda run: None
 
@@ -165,22 +236,37 @@ def _carry_out(
     with Viewer(console, asked.shown) as viewer:
 
         def started(run: RunRecord) -> None:
+            _save(asked)
+            if not asked.shown.quiet:
+                asked.start.on_start(run, console)
             asked.on_start(run)
             viewer.start(run)
             on_start(run)
 
         result = run_job(
             job,
-            job_dir=asked.job_file.absolute().parent,
-            where=asked.where,
+            job_dir=asked.start.origin.folder,
+            where=asked.start.where,
             directory=directory,
-            source=str(asked.job_file),
+            source=asked.start.origin.source,
             on_plan=told,
             on_start=started,
             stop_when=stop_when,
-            stacks=asked.stacks,
+            stacks=asked.start.stacks,
+            given=asked.start.given,
         )
     return _Ended(result, viewer.showed)
+
+
+def _save(asked: _Asked) -> None:
+    """The job file of `--save`, once: a probe and the run after it come from the same."""
+    from mooring.cli.command_job import save
+
+    to_save = asked.start.origin.to_save
+    if to_save is not None and not to_save[0].exists():
+        said = save(*to_save)
+        if not asked.shown.quiet:
+            asked.console.print(said, style="dim", soft_wrap=True, markup=False)
 
 
 def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probe_s: float) -> int:

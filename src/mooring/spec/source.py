@@ -18,10 +18,9 @@ def name_of(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, accepted: str = "a readable YAML file") -> str:
     """The text of a small regular file. Raises BadInput for anything else; never blocks."""
     source = name_of(path)
-    accepted = "a readable YAML file"
     try:
         # O_NONBLOCK: opening a named pipe would otherwise wait for its writer.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
