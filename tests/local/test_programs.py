@@ -159,5 +159,5 @@ def test_init_says_what_is_missing(moor: Moor, tmp_path: Path, bare: Path) -> No
     assert answer.returncode == 0
     before, _, after = answer.stdout.partition("not installed: ")
     assert "wrote" in before
-    assert "train.py imports torch and mooring" in after
+    assert "train.py imports torch, which is not in" in after
     assert after.rstrip().splitlines()[-1].startswith("next: moor run")

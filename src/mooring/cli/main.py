@@ -21,6 +21,7 @@ _COMMANDS = {
     "profile": ("mooring.cli.profile:profile", "Show a profile, or write it for kube-scheduler."),
     "run": ("mooring.cli.run:run", "Run a job on this machine until it ends."),
     "attach": ("mooring.cli.attach:attach", "Show a run that goes on elsewhere."),
+    "rerun": ("mooring.cli.rerun:rerun", "Run the job of an earlier run once more."),
     "ps": ("mooring.cli.runs:ps", "List runs."),
     "logs": ("mooring.cli.logs:logs", "Print what members printed, merged."),
     "report": ("mooring.cli.runs:report", "Show the figures of a run."),
@@ -110,7 +111,7 @@ def main() -> None:
 
 def _explain(error: Exception) -> int:
     from mooring.app import Refused
-    from mooring.model.errors import BadInput, MooringError
+    from mooring.model.errors import BadInput, MooringError, NotInstalled
 
     if isinstance(error, BadInput):
         for problem in error.problems:
@@ -118,6 +119,9 @@ def _explain(error: Exception) -> int:
         return 2
     if isinstance(error, Refused):
         click.echo(f"not placed: {error}", err=True)
+        return 2
+    if isinstance(error, NotInstalled):
+        click.echo(f"not installed: {error}", err=True)
         return 2
     if isinstance(error, MooringError):
         click.echo(f"failed: {error}", err=True)
