@@ -178,7 +178,7 @@ def start_job(
 
         side = divide()
         if isinstance(side, Parent):
-            return side.wait(console, quiet=quiet, probe=fix)
+            return side.wait(console, quiet=quiet, probe=probe_s is not None)
         shown = replace(shown, lines=False)
         asked = replace(asked, console=plain_console(), shown=shown, on_start=side.started)
     if probe_s is None:
