@@ -30,6 +30,7 @@ from mooring.lifecycle import (
     JobState,
     OpenGate,
     Placed,
+    Stalled,
     StartFailed,
     StartMembers,
     StopMembers,
@@ -54,6 +55,7 @@ from mooring.version import VERSION
 
 if TYPE_CHECKING:
     from mooring.stacks.watch import Watch
+    from mooring.stalls import Stall, StallWatch
 
 #: How long the loop waits for something to happen: short while members start, longer later.
 _STARTING_WAIT_S = 0.1
@@ -209,8 +211,12 @@ class _Loop:
         self._watch: Watch | None = None
         self._watch_from_s = time.monotonic() + _WATCH_AFTER_S
         self._tool = find_tool() if stacks else None
+        self._no_tool = "" if self._tool else MISSING if stacks else OFF
         if self._tool is None:
-            self._note("stacks", reason=MISSING if stacks else OFF)
+            self._note("stacks", reason=self._no_tool)
+        self._stalls: StallWatch | None = None
+        self._stalled: int | None = None
+        """The epoch in which the run stands still."""
 
     def _look_at_trainers(self, now_s: float) -> None:
         if self._watch is None and self._tool is not None and now_s >= self._watch_from_s:
@@ -265,6 +271,7 @@ class _Loop:
             events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
             if self._plan.waiting:
                 events += self._place_waiting(events, now_s)
+            events += self._look_for_stall(now_s)
             for event in [*events, Tick()]:
                 finish = self._handle(event) or finish
             self._count_nodes(now_s)
@@ -276,6 +283,8 @@ class _Loop:
     def close(self) -> None:
         if self._watch is not None:
             self._watch.close()
+        if self._stalls is not None:
+            self._stalls.close()
         self._journal.close()
 
     def _handle(self, event: Event) -> Finish | None:
@@ -343,6 +352,43 @@ class _Loop:
             )
             write_plan(self._run.plan_file, self._gang, self._plan)
         return [Placed(tuple(placement.member for placement in more.placements))]
+
+    def _look_for_stall(self, now_s: float) -> list[Event]:
+        """Notes a standstill, with everybody's stacks, and its end."""
+        assert self._state is not None
+        if self._state.phase is not Phase.RUNNING:
+            return []
+        if self._stalls is None:
+            if now_s < self._watch_from_s:
+                return []
+            self._stalls = self._stall_watch()
+        stall = self._stalls.poll(now_s)
+        if self._stalled == self._state.epoch and not self._stalls.stalled:
+            self._stalled = None
+            self._note("stall", over=True)
+        if stall is None:
+            return []
+        self._stalled = self._state.epoch
+        self._note_stall(stall)
+        return [Stalled(self._state.epoch, stall.says)] if stall.due else []
+
+    def _stall_watch(self) -> StallWatch:
+        from mooring.stalls import StallWatch
+
+        return StallWatch(
+            self._run,
+            {member.name: member.id.role for member in self._gang.members},
+            self._gang.server_roles,
+            tool=self._tool,
+            why_no_tool=self._no_tool,
+            limit_s=self._job.spec.failure_policy.stall_timeout_s,
+        )
+
+    def _note_stall(self, stall: Stall) -> None:
+        file = self._run.stall_file
+        with suppress(OSError), file.open("a", encoding="utf-8") as stacks:
+            stacks.write(stall.text())
+        self._note("stall", **stall.document(file.name))
 
     def _held(self, without: set[MemberId]) -> Snapshot:
         """The nodes with what others and our own live members hold on them."""

@@ -22,4 +22,5 @@ def policy_of(job: TrainingJob, gang: Gang) -> Policy:
         time_limit_s=spec.time_limit_s,
         start_timeout_s=spec.start_timeout_s,
         all_or_nothing=gang.all_or_nothing,
+        on_stall=spec.failure_policy.on_stall.value,
     )

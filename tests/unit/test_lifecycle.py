@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import pytest
 
@@ -18,6 +19,7 @@ from mooring.lifecycle import (
     OpenGate,
     Placed,
     Policy,
+    Stalled,
     StartFailed,
     StartMembers,
     StopMembers,
@@ -471,3 +473,38 @@ def test_durations(seconds: float, text: str) -> None:
 
 def test_long_lists_of_names_are_cut() -> None:
     assert names([MemberId("w", i) for i in range(9)]) == "w-0, w-1, w-2, w-3 and 5 more"
+
+
+def stalling(on_stall: Literal["warn", "fail", "restart"], restarts: int = 1) -> Walk:
+    walk = Walk(Policy(on_stall=on_stall, max_restarts=restarts, backoff=Backoff(0.0)))
+    walk.ready(*ALL)
+    walk.running(*ALL)
+    assert walk.state.phase is Phase.RUNNING
+    return walk
+
+
+def test_a_standstill_is_borne_unless_the_job_says_otherwise() -> None:
+    walk = stalling("warn")
+    assert walk(Stalled(0, "hang")) == ()
+    assert walk.state.phase is Phase.RUNNING
+
+
+def test_a_standstill_fails_the_job() -> None:
+    walk = stalling("fail")
+    assert walk(Stalled(0, "hang")) == (StopMembers(ALL, 0, 10.0),)
+    assert walk.exits(143, *ALL) == (Finish(Phase.FAILED, "hang"),)
+
+
+def test_a_standstill_restarts_the_gang_as_often_as_allowed() -> None:
+    walk = stalling("restart")
+    walk(Stalled(0, "hang"))
+    assert walk.state.phase is Phase.RESTARTING
+    # It is told of once more while the members end.
+    assert walk(Stalled(0, "hang")) == ()
+    assert walk.exits(143, *ALL) == (StartMembers(ALL, 1, (0, 0, 0)),)
+    walk.ready(*ALL)
+    walk.running(*ALL)
+    # News of the epoch before changes nothing.
+    assert walk(Stalled(0, "hang")) == ()
+    walk(Stalled(1, "hang"))
+    assert walk.exits(143, *ALL) == (Finish(Phase.FAILED, "hang after 1 restart"),)

@@ -66,6 +66,7 @@ class RunScreen:
         self._progress_due_s = 0.0
         self._told: dict[str, tuple[MemberState, int]] = {}
         self._phase: Phase | None = None
+        self._stall = ""
 
     def __enter__(self) -> Self:
         if self._shown.quiet:
@@ -149,6 +150,13 @@ class RunScreen:
         if view.phase is not self._phase:
             self._phase = view.phase
             self._say(f"job {view.phase.value}" + (f": {view.reason}" if view.reason else ""))
+        if view.stall != self._stall:
+            self._stall = view.stall
+            if view.stall:
+                for line in (view.stall, *(f"  {one}" for one in view.stall_processes)):
+                    self._say(line)
+            elif view.phase is Phase.RUNNING:
+                self._say("steps are made again")
         now_s = time.monotonic()
         if now_s >= self._progress_due_s and view.phase is Phase.RUNNING:
             self._progress_due_s = now_s + _LINE_EVERY_S

@@ -202,6 +202,22 @@ class EndFacts:
 
 
 @dataclass(frozen=True)
+class StallFacts:
+    """A standstill that lasted to the end, or lasts: since when, and where each process was."""
+
+    lasts_s: float
+    usual_s: float | None
+    says: str
+    hang: bool
+    missing: tuple[str, ...] = ()
+    """Members that others wait for."""
+    processes: tuple[tuple[str, str], ...] = ()
+    """(member, where it was) of each process; empty where nobody looked."""
+    file: str = ""
+    """Where everybody's stacks are kept."""
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """A run as far as it has come. `source` is where the figures were read."""
 
@@ -227,6 +243,8 @@ class RunFacts:
     """Why it has no place yet."""
     end: EndFacts | None = None
     """None: it has not ended, or nobody reported steps."""
+    stall: StallFacts | None = None
+    """None: it got on, as far as is known."""
 
     @property
     def servers(self) -> tuple[MemberFacts, ...]:

@@ -11,6 +11,7 @@ from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
 from mooring.doctor.read_end import read_end
 from mooring.doctor.read_places import read_cards, read_cells, read_nics
 from mooring.doctor.read_stacks import read_stacks
+from mooring.doctor.read_stall import read_stall
 from mooring.doctor.told import mapping as _mapping
 from mooring.doctor.told import number as _number
 from mooring.doctor.told import numbers as _numbers
@@ -67,7 +68,13 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         variables=tuple(parts_of([line for each in lines.values() for line in each])),
         source=str(run.root),
         end=read_end(run, lines),
+        stall=read_stall(read_lines(run.events_file), _named(lines), str(run.root)),
     )
+
+
+def _named(lines: Mapping[str, list[Line]]) -> dict[str, list[Line]]:
+    """Without evaluators, who may wait for long."""
+    return {name: one for name, one in lines.items() if not name.startswith("evaluator-")}
 
 
 def _own_window(lines: list[Line], window: Window) -> Window:

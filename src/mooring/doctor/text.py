@@ -52,7 +52,11 @@ def _finding(number: int, finding: Finding, patch: str, width: int) -> Iterator[
 
 
 def _wrapped(text: str, width: int, style: str = "") -> Iterator[Text]:
-    for line in textwrap.wrap(text, max(20, width - len(_INDENT))):
+    # A path that is broken cannot be copied.
+    wrapper = textwrap.TextWrapper(
+        max(20, width - len(_INDENT)), break_on_hyphens=False, break_long_words=False
+    )
+    for line in wrapper.wrap(text):
         yield Text(_INDENT + line, style=style)
 
 

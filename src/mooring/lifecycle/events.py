@@ -68,11 +68,28 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Stalled:
+    """Nobody has got on for as long as the job allows; `reason` says who is waited for."""
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed."""
 
 
-Event = MemberReady | MemberRunning | MemberExited | StartFailed | StopRequested | Placed | Tick
+Event = (
+    MemberReady
+    | MemberRunning
+    | MemberExited
+    | StartFailed
+    | StopRequested
+    | Placed
+    | Stalled
+    | Tick
+)
 
 
 @dataclass(frozen=True)

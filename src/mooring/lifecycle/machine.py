@@ -18,6 +18,7 @@ from mooring.lifecycle.events import (
     MemberReady,
     MemberRunning,
     Placed,
+    Stalled,
     StartFailed,
     StopMembers,
     StopRequested,
@@ -89,6 +90,8 @@ def _apply(draft: Draft, event: Event) -> None:
             _stop_requested(draft, event)
         case Placed() if draft.outcome is None:
             _placed(draft, event.members)
+        case Stalled() if event.epoch == draft.epoch and draft.outcome is None:
+            _stalled(draft, event.reason)
         case _:
             pass  # a Tick, or news of an attempt that is over
 
@@ -179,6 +182,16 @@ def _placed(draft: Draft, members: Sequence[MemberId]) -> None:
             return
         fresh = list(draft.members)
     draft.start_batch(fresh)
+
+
+def _stalled(draft: Draft, reason: str) -> None:
+    """One that restarts is not one that stands still."""
+    if draft.phase is not Phase.RUNNING:
+        return
+    if draft.policy.on_stall == "fail":
+        draft.conclude(Phase.FAILED, reason)
+    elif draft.policy.on_stall == "restart":
+        draft.restart_gang(reason)
 
 
 def _check_clock(draft: Draft) -> None:

@@ -44,6 +44,7 @@ class Policy:
     time_limit_s: float | None = None
     start_timeout_s: float = 300.0
     all_or_nothing: bool = True
+    on_stall: Literal["warn", "fail", "restart"] = "warn"
 
     def restart_of(self, member: MemberId) -> Restart:
         return self.restart.get(member, Restart.NEVER)

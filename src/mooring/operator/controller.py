@@ -19,6 +19,7 @@ from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key
 from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
+from mooring.lifecycle import Stalled, wording
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
@@ -30,12 +31,14 @@ from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, ta
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
 from mooring.operator.observe import missing
-from mooring.operator.pulse import Asked, Pulse
+from mooring.operator.pulse import Asked, LastStep, Pulse
 from mooring.operator.record import Record, Stage
 from mooring.operator.rounds import Rounds
 from mooring.operator.statuses import Statuses
 from mooring.operator.stuck import Stuck, stuck
 from mooring.operator.work import WorkQueue
+from mooring.spec import TrainingJob
+from mooring.spec.policies import OnStall
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +174,8 @@ class Controller:
         held_back = wishes.suspend or wishes.stop or now_s < record.not_before_s
         if record.stage is Stage.QUEUED and not meaning.by_mooring and not held_back:
             record = admit(record, anywhere(meaning.gang), meaning.policy, now_s)
-        step = look(record, wishes, Seen(view.uid, view.created_at_s, pods), now_s)
+        stalled = stalled_of(meaning.job, self._pulse.last_step(view.uid))
+        step = look(record, wishes, Seen(view.uid, view.created_at_s, pods, stalled), now_s)
         if step.outdated:
             raise Conflict(409, "Outdated", "its pods know of a later start", "look")
         step = self._given_up(step, pods, now_s)
@@ -304,6 +308,19 @@ class Controller:
         back = take_back(record, message, self._now())
         await self._statuses.save(view, meaning, back, self._caches.pods_of(view), self._now())
         self._work.add(view.key)
+
+
+def stalled_of(job: TrainingJob, last: LastStep | None) -> Stalled | None:
+    """Whether the job has answered for longer than it allows without having made a step."""
+    policy = job.spec.failure_policy
+    if policy.on_stall is OnStall.WARN or policy.stall_timeout_s is None or last is None:
+        return None
+    lasts_s = last.asked_s - last.at_s
+    if lasts_s < policy.stall_timeout_s:
+        return None
+    lasts = wording.duration(round(lasts_s))
+    limit = wording.duration(policy.stall_timeout_s)
+    return Stalled(last.epoch, f"no step for {lasts}: its stallTimeout is {limit}")
 
 
 def _told(record: Record, found: Stuck) -> Record:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from mooring import lifecycle
 from mooring.bodies.kubernetes.pods import PodView
-from mooring.lifecycle import JobState, Policy, StopRequested, Tick
+from mooring.lifecycle import JobState, Policy, Stalled, StopRequested, Tick
 from mooring.model.member import MemberId
 from mooring.model.plan import Plan
 from mooring.model.status import MemberState, Phase
@@ -67,6 +67,8 @@ class Seen:
     job_uid: str
     job_created_at_s: float = float("inf")
     pods: Mapping[MemberId, PodView] = field(default_factory=dict)
+    stalled: Stalled | None = None
+    """It has made no step for as long as its author allows."""
 
 
 def admit(record: Record, plan: Plan, policy: Policy, now_s: float) -> Record:
@@ -217,6 +219,8 @@ def _advance(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> JobSta
     assert state is not None
     if wishes.stop and state.outcome is None:
         state, _ = lifecycle.handle(state, wishes.policy, StopRequested("stopped"), now_s)
+    if seen.stalled is not None:
+        state, _ = lifecycle.handle(state, wishes.policy, seen.stalled, now_s)
     for _ in range(_MOST_ROUNDS):
         before = state
         seen_running = record.running_at_s is not None

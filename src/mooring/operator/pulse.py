@@ -36,6 +36,18 @@ class Live:
 
 
 @dataclass(frozen=True)
+class LastStep:
+    """When a job of this epoch was seen to have made another step, by the operator's clock.
+
+    `asked_s` is when it last answered: one that cannot be asked is not one that stands still.
+    """
+
+    epoch: int
+    at_s: float
+    asked_s: float
+
+
+@dataclass(frozen=True)
 class Asked:
     """A running job: the pod of its first member answers for all."""
 
@@ -60,9 +72,14 @@ class Pulse:
         self._slots = asyncio.Semaphore(_PARALLEL)
         self._live: dict[str, Live] = {}
         self._counts: dict[str, tuple[float, Mapping[str, MemberLive]]] = {}
+        self._last_steps: dict[str, LastStep] = {}
 
     def of(self, uid: str) -> Live | None:
         return self._live.get(uid)
+
+    def last_step(self, uid: str) -> LastStep | None:
+        """None before the first step, and once all steps that were announced are done."""
+        return self._last_steps.get(uid)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -70,7 +87,7 @@ class Pulse:
             await asyncio.sleep(self._every_s)
             jobs = list(self._running())
             there = {job.uid for job in jobs}
-            for known in (self._live, self._counts):
+            for known in (self._live, self._counts, self._last_steps):
                 for uid in [uid for uid in known if uid not in there]:
                     known.pop(uid)
             await asyncio.gather(*map(self._ask, jobs))
@@ -91,12 +108,49 @@ class Pulse:
             return
         before = self._counts.get(job.uid)
         self._counts[job.uid] = (now_s, members)
+        self._note_step(job, None if before is None else before[1], members, now_s)
         rate = None if before is None else rate_of(before[1], members, now_s - before[0])
         steps = [one.step for one in members.values() if one.step is not None]
         live = Live(rate, max(steps, default=None), pinning_of(members))
         if live != self._live.get(job.uid):
             self._live[job.uid] = live
             self._changed(job.key)
+
+    def _note_step(
+        self,
+        job: Asked,
+        before: Mapping[str, MemberLive] | None,
+        members: Mapping[str, MemberLive],
+        now_s: float,
+    ) -> None:
+        epoch = job.leader.mark.epoch if job.leader.mark is not None else 0
+        done = counts_of(members)
+        if not done or all_done(members):
+            self._last_steps.pop(job.uid, None)
+            return
+        last = self._last_steps.get(job.uid)
+        if last is None or last.epoch != epoch or before is None or counts_of(before) != done:
+            self._last_steps[job.uid] = LastStep(epoch, now_s, now_s)
+            return
+        self._last_steps[job.uid] = LastStep(epoch, last.at_s, now_s)
+        self._changed(job.key)
+
+
+def counts_of(members: Mapping[str, MemberLive]) -> dict[str, tuple[int | None, float | None]]:
+    """What grows with each step, of members that report any."""
+    return {
+        name: (one.step, one.examples)
+        for name, one in members.items()
+        if one.step is not None or one.examples
+    }
+
+
+def all_done(members: Mapping[str, MemberLive]) -> bool:
+    """Has somebody made all steps that were announced?"""
+    return any(
+        one.total is not None and one.step is not None and one.step >= one.total
+        for one in members.values()
+    )
 
 
 def rate_of(

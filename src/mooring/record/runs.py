@@ -7,6 +7,7 @@ plan.json         where each member went, and why
 events.jsonl      every change of state
 samples/M.jsonl   what member M's launcher measured
 stacks/M.jsonl    what M's trainers were seen doing, where py-spy is installed
+stacks-at-stall.txt  everybody's stacks in full, of a run that came to a standstill
 logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
@@ -94,6 +95,10 @@ class RunRecord:
     @property
     def launcher_file(self) -> Path:
         return self.root / "launcher.pyz"
+
+    @property
+    def stall_file(self) -> Path:
+        return self.root / "stacks-at-stall.txt"
 
     def log_file(self, member: str) -> Path:
         return self.root / "logs" / f"{member}.log"

@@ -13,6 +13,7 @@ from typing import cast
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.read_run import member_facts, window_of
+from mooring.doctor.read_stall import silence
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Json, items, mapping
 from mooring.model.member import Member, MemberId, Pinning
@@ -99,6 +100,7 @@ def facts_of(
         variables=tuple(parts_of([line for each in histories.values() for line in each])),
         stacks_note=_NO_STACKS,
         source="the job's status and its launchers",
+        stall=silence(histories) if progress.phase == Phase.RUNNING.value else None,
     )
 
 

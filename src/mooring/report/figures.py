@@ -168,7 +168,7 @@ def figures(view: RunView) -> Report:
         ),
         flows=tuple(_flows(members)),
         enforced_by=view.enforces,
-        notes=view.notes,
+        notes=(*view.notes, *view.stalls),
         before=_before(view),
         after_last_step_s=_after_last_step_s(view),
         cards=tuple(card for member in members for card in member.cards.figures(member.name)),

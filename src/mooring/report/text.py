@@ -118,8 +118,13 @@ def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableTy
     if loss is not None:
         head.append(f"  loss {loss:.4f}")
     progress = view.progress
+    warning: list[Text] = []
+    if view.stall:
+        warning.append(Text(view.stall, style="bold yellow"))
+        places = view.stall_processes[:_MOST_ROWS]
+        warning += [Text(f"  {line}", style="yellow") for line in places]
     if progress is None:
-        return Group(head, Text())
+        return Group(head, *warning, Text())
     done, total = progress
     bar = Table.grid(padding=(0, 1))
     bar.add_column(max_width=40)
@@ -132,7 +137,7 @@ def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableTy
         Text(_pace(view, rate), style="bold"),
         Text(f"{about(left_s)} left" if left_s is not None else ""),
     )
-    return Group(head, bar, Text())
+    return Group(head, bar, *warning, Text())
 
 
 def _pace(view: RunView, examples_per_s: float | None) -> str:
@@ -158,7 +163,7 @@ def _live_row(member: MemberView) -> list[str | Text]:
         member.cpus + ("*" if member.exclusive else ""),
         Text(member.state.value, style=_STATE_STYLE[member.state]),
         number(member.done_steps) if member.steps else "–",
-        number(member.example_rate.rate) if alive else "–",
+        number(member.examples_per_s_now) if alive else "–",
         number(100 * cpu) if cpu is not None and alive else "–",
         f"{size(rx)}/s" if rx is not None and alive else "–",
         f"{size(tx)}/s" if tx is not None and alive else "–",

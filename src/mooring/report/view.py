@@ -101,6 +101,16 @@ class MemberView:
         return self.last_step if self.last_step is not None else self.steps
 
     @property
+    def examples_per_s_now(self) -> float | None:
+        """Over its last reports; 0 once they are long overdue."""
+        points = self.example_rate.points
+        if len(points) < 2:
+            return None
+        usual_s = (points[-1][0] - points[0][0]) / (len(points) - 1)
+        overdue_s = (self.sampled_until_s or 0.0) - points[-1][0]
+        return 0.0 if overdue_s > _RATE_WINDOW_S + 3 * usual_s else self.example_rate.rate
+
+    @property
     def cpu_span_s(self) -> float | None:
         """Seconds between the start of its processes and the last sample."""
         if self.running_s is None or self.sampled_until_s is None:
@@ -218,6 +228,11 @@ class RunView:
         self.started_s: float | None = None
         self.ended_s: float | None = None
         self.members: dict[str, MemberView] = {}
+        self.stall = ""
+        """The last standstill in a sentence; empty once it has gone on."""
+        self.stalls: tuple[str, ...] = ()
+        self.stall_processes: tuple[str, ...] = ()
+        """Where each process was then, in a line each."""
         self.node_bytes: dict[str, tuple[int, int]] = {}
         self.node_nic_mbps: dict[str, int | None] = {}
         self._plan_stamp: float | None = None
@@ -245,7 +260,7 @@ class RunView:
     @property
     def examples_per_s(self) -> float | None:
         """Now, over all members that report steps."""
-        rates = [rate for m in self.members.values() if (rate := m.example_rate.rate) is not None]
+        rates = [rate for m in self.members.values() if (rate := m.examples_per_s_now) is not None]
         return sum(rates) if rates else None
 
     @property
@@ -328,6 +343,8 @@ class RunView:
             at_s = _float(line.get("t"))
             if self.phase is Phase.STARTING and self.started_s is None:
                 self.started_s = at_s
+            if self.phase is not Phase.RUNNING:
+                self.stall = ""
             if self.phase.final:
                 self.ended_s = at_s
         elif kind == "member":
@@ -344,11 +361,37 @@ class RunView:
             nodes = line.get("nodes")
             if isinstance(nodes, dict):
                 self.node_nic_mbps = {name: _int(mbps) for name, mbps in nodes.items()}
+        elif kind == "stall":
+            self._stall(line)
         elif kind == "nodes":
             nodes = line.get("bytes")
             for name, pair in nodes.items() if isinstance(nodes, dict) else ():
                 if isinstance(pair, list) and len(pair) == 2:
                     self.node_bytes[name] = (_int(pair[0]) or 0, _int(pair[1]) or 0)
+
+    def _stall(self, line: Line) -> None:
+        if line.get("over"):
+            self.stall = ""
+            return
+        says = str(line.get("says") or "")
+        # A standstill that is looked at again is the same one.
+        kept = self.stalls[:-1] if self.stall else self.stalls
+        file = f"; everybody's stacks: {line['file']}" if line.get("file") else ""
+        self.stall, self.stalls = says, (*kept, says + file)
+        told = line.get("processes")
+        self.stall_processes = tuple(
+            _stack_line(one) for one in (told if isinstance(told, list) else ()) if one
+        )
+
+
+def _stack_line(process: JsonValue) -> str:
+    """`worker-1: wait_for_licence (train.py:8) ← main (train.py:19)`."""
+    if not isinstance(process, dict):
+        return ""
+    stack = process.get("stack")
+    calls = " ← ".join(str(call) for call in stack) if isinstance(stack, list) else ""
+    told = calls or " ".join(str(process.get(key) or "") for key in ("state", "kernel", "note"))
+    return f"{process.get('member')}: {told.strip()}"
 
 
 def _attempt(line: Line) -> tuple[int, int]:

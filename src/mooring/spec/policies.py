@@ -67,8 +67,16 @@ class Backoff(SpecModel):
         return self
 
 
+class OnStall(StrEnum):
+    """What a standstill leads to."""
+
+    WARN = "warn"
+    FAIL = "fail"
+    RESTART = "restart"
+
+
 class FailurePolicy(SpecModel):
-    """What the failure of a member leads to."""
+    """What the failure of a member, or a standstill of all, leads to."""
 
     restart: Restart = Field(
         Restart.NEVER,
@@ -88,6 +96,31 @@ class FailurePolicy(SpecModel):
         description="How long to wait before each restart.",
         examples=[{"initial": "1s", "factor": 2, "max": "1m"}],
     )
+    stall_timeout_s: Annotated[Duration, Field(gt=0)] | None = Field(
+        None,
+        alias="stallTimeout",
+        description="How long nobody may make a step before `onStall` is done. Until the first "
+        "step, and where no steps are reported, time counts in which no member prints, computes or "
+        "sends anything. Longer than the longest evaluation or checkpoint. Not given: a warning "
+        "after 5 times the longest pause between steps so far, and 30 s at least. On Kubernetes "
+        "it counts from the first step on, and needs reported steps.",
+        examples=["10m"],
+    )
+    on_stall: OnStall = Field(
+        OnStall.WARN,
+        alias="onStall",
+        description="`warn`: the live view, the report and `moor doctor` name who is waited for; "
+        "`fail`: the job fails; `restart`: all members are stopped and started again, at most "
+        "`maxRestarts` times. The last two need `stallTimeout`; all stacks are kept first.",
+        examples=["restart"],
+    )
+
+    @model_validator(mode="after")
+    def _stall_bounded(self) -> Self:
+        if self.on_stall is not OnStall.WARN and self.stall_timeout_s is None:
+            accepted = f"a duration, because of 'onStall: {self.on_stall.value}'"
+            raise rejected([Rejection("nothing", accepted, ("stallTimeout",))])
+        return self
 
 
 class StepSource(StrEnum):

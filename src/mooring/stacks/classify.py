@@ -127,6 +127,16 @@ def _training_at(stack: Stack, table: Table) -> list[int]:
     return []
 
 
+def step_call(stack: Stack) -> str:
+    """The call in which members meet: of a collective, or of the step of training that has them."""
+    table = read_table()
+    meets = [rule for rule in table.rules if rule.category is Category.COMMUNICATION]
+    for frame in stack:
+        if table.training.names(frame) or any(rule.names(frame) for rule in meets):
+            return frame.name
+    return ""
+
+
 def _seen(stack: Stack, table: Table, around: set[tuple[str, str]]) -> Seen:
     if any(frame.file.startswith(_IMPORTS) for frame in stack):
         return Seen(Category.COMPUTE)
@@ -143,7 +153,7 @@ def _seen(stack: Stack, table: Table, around: set[tuple[str, str]]) -> Seen:
             category = found
     if category is None:
         category = _of_line(stack[-1], table) if stack else Category.COMPUTE
-    return Seen(category, _where(stack))
+    return Seen(category, where(stack))
 
 
 def _of_frame(frame: Frame, table: Table, around: set[tuple[str, str]]) -> Category | None:
@@ -161,7 +171,8 @@ def _of_line(frame: Frame, table: Table) -> Category:
     return Category.COMPUTE
 
 
-def _where(stack: Sequence[Frame]) -> str:
+def where(stack: Sequence[Frame]) -> str:
+    """The innermost line of the user's program: `main (train.py:30)`."""
     for frame in reversed(stack):
         if frame.own:
             return f"{frame.name} ({frame.file.rsplit('/', 1)[-1]}:{frame.line})"

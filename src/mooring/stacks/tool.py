@@ -35,6 +35,10 @@ def command(tool: str, pid: int, seconds: int, hz: int, output: Path) -> list[st
     ]  # fmt: skip
 
 
+def dump_command(tool: str, pid: int) -> list[str]:
+    return [tool, "dump", "--nonblocking", "--json", "--full-filenames", "--pid", str(pid)]
+
+
 def looks(text: str) -> int | None:
     """How often py-spy really looked, as it says at its end: less than asked on a busy machine."""
     told = re.search(r"Samples: (\d+)", text)

@@ -82,7 +82,7 @@ def summarise(
     """
     if looks and spans:
         hz = min(hz, looks / (spans[-1].to_s - spans[0].from_s))
-    known = [_with_text(span.stack, source) for span in spans]
+    known = [with_text(span.stack, source) for span in spans]
     about = classify(known)
     seen: list[str] = []
     places: dict[Category, dict[str, int]] = {}
@@ -101,7 +101,7 @@ def summarise(
     return Summary(hz, "".join(seen), {name: _top(counts) for name, counts in places.items()})
 
 
-def _with_text(stack: Stack, source: Source) -> Stack:
+def with_text(stack: Stack, source: Source) -> Stack:
     """Only the innermost line is asked for: those above it are calls that have a frame."""
     last = stack[-1]
     if not last.own:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.lifecycle import Policy
+from mooring.lifecycle import Policy, Stalled
 from mooring.model.member import MemberId, Restart
 from mooring.model.status import Phase
 from mooring.operator.cycle import Seen, Wishes, look, release
 from mooring.operator.record import Stage
-from unit.kube.world import World, waiting
+from unit.kube.world import UID, World, waiting
 
 PS, W0, W1 = MemberId("ps", 0), MemberId("worker", 0), MemberId("worker", 1)
 GANG = (PS, W0, W1)
@@ -326,3 +326,15 @@ def test_pods_of_a_later_job_of_the_same_name_are_left_alone(
     seen = Seen("uid-1", 1000.0, {**one.pods, W0: other})
     step = look(one.record(), one.wishes, seen, one.now_s)
     assert [removal.pod for removal in step.remove if removal.pod is other] == [other] * removed
+
+
+def test_a_job_that_stands_still_starts_again_as_a_whole() -> None:
+    one = running()
+    one.wishes = replace(one.wishes, policy=replace(one.policy, on_stall="restart"))
+    seen = Seen(UID, pods=dict(one.pods), stalled=Stalled(0, "no step for 10m"))
+    step = look(one.record(), one.wishes, seen, one.now_s)
+    assert {removal.pod.name for removal in step.remove} == {pod.name for pod in one.pods.values()}
+    assert step.record.reason == "Restarting"
+    assert step.record.message == "no step for 10m"
+    again = look(one.record(), one.wishes, replace(seen, stalled=Stalled(7, "old")), one.now_s)
+    assert again.remove == ()

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.bodies.kubernetes.live import MemberLive, parse_live
-from mooring.operator.pulse import pinning_of, rate_of
+from mooring.operator.controller import stalled_of
+from mooring.operator.pulse import LastStep, all_done, counts_of, pinning_of, rate_of
+from mooring.spec import parse_job
 
 
 def counted(**examples: float | None) -> dict[str, MemberLive]:
@@ -73,3 +75,44 @@ def test_of_a_large_gang_those_without_what_they_asked_for_are_named() -> None:
 )
 def test_whatever_a_pod_answers_is_read_without_a_crash(answer: object) -> None:
     assert all(one == MemberLive() for one in parse_live(answer).values())  # type: ignore[arg-type]
+
+
+JOB = """
+apiVersion: mooring.dev/v1
+kind: TrainingJob
+metadata: {name: job}
+spec:
+  framework: indexed
+  command: [python]
+  roles: {worker: {}}
+  failurePolicy: POLICY
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "last", "stalled"),
+    [
+        ("{stallTimeout: 60s, onStall: fail}", LastStep(2, 100.0, 160.0), True),
+        ("{stallTimeout: 60s, onStall: fail}", LastStep(2, 100.0, 159.0), False),
+        ("{stallTimeout: 60s, onStall: restart}", LastStep(2, 100.0, 900.0), True),
+        # It could not be asked since: nothing is known of its steps.
+        ("{stallTimeout: 60s, onStall: fail}", LastStep(2, 100.0, 100.0), False),
+        # It has made none yet.
+        ("{stallTimeout: 60s, onStall: fail}", None, False),
+        ("{stallTimeout: 60s}", LastStep(2, 100.0, 900.0), False),
+        ("{}", LastStep(2, 100.0, 900.0), False),
+    ],
+)
+def test_when_a_job_stands_still(policy: str, last: LastStep | None, stalled: bool) -> None:
+    found = stalled_of(parse_job(JOB.replace("POLICY", policy), "job.yaml"), last)
+    assert (found is not None) == stalled
+    if found is not None:
+        assert found.epoch == 2
+        assert "its stallTimeout is 1m" in found.reason
+
+
+def test_steps_or_examples_are_progress_and_the_last_step_is_the_end() -> None:
+    one = MemberLive(step=5, examples=10.0, total=9)
+    assert counts_of({"a": one, "b": MemberLive()}) == {"a": (5, 10.0)}
+    assert not all_done({"a": one})
+    assert all_done({"a": one, "b": MemberLive(step=9, total=9)})

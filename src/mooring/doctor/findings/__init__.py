@@ -19,6 +19,7 @@ from mooring.doctor.findings import (  # noqa: F401
     gpu_pcie,
     gpu_reserved,
     gpu_shared,
+    hang,
     input_bound,
     job_pending,
     logging_often,

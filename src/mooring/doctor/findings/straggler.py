@@ -35,6 +35,8 @@ _PAGE = Page(
 
 @run_check("straggler", "A worker is slower than the others", _PAGE)
 def straggler(facts: RunFacts) -> Iterator[Found]:
+    if facts.stall is not None:
+        raise Unknown("nobody makes a step any more: there are no rates to compare")
     measured = used(facts.workers)
     if len(measured) < 2:
         raise Unknown("fewer than two workers with samples")

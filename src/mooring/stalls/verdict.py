@@ -1,0 +1,164 @@
+"""Who waits for whom, from what the processes of a run that makes no steps are doing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mooring.stacks.categories import Category
+from mooring.stacks.classify import classify, step_call, where
+from mooring.stalls.standing import ENDED, STOPPED, Standing
+
+_NAMED_AT_MOST = 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`hang`: it will not go on by itself, as far as can be seen. `missing` have not arrived."""
+
+    says: str
+    hang: bool
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a process is. `waits`: it has arrived in a collective, or idles within a step."""
+
+    standing: Standing
+    waits: bool
+    serves: bool
+    call: str
+    line: str
+
+    @property
+    def gone(self) -> bool:
+        return self.standing.state in (STOPPED, ENDED)
+
+    @property
+    def at(self) -> str:
+        """`all_reduce, main (train.py:30)`."""
+        said = [one for one in (self.call, self.line) if one]
+        return ", ".join(said) or self.standing.kernel or "an unknown place"
+
+
+def judge(standings: Sequence[Standing]) -> Verdict:
+    """What the processes of a gang show; those of servers count only if they no longer serve."""
+    places = [_place(one) for one in standings]
+    gone = [one for one in places if one.gone]
+    here = [one for one in places if not one.gone and not one.serves]
+    waiting = [one for one in here if one.waits]
+    unseen = [one for one in here if not one.standing.stack]
+    absent = [one for one in here if not one.waits and one.standing.stack]
+    if not here and not gone:
+        return Verdict("no process of it could be looked at", hang=False)
+    stopped = any(one.standing.state == STOPPED for one in gone)
+    # Members that have ended are missed only where somebody waits for them.
+    if stopped or (gone and not any(not one.standing.idle for one in absent)):
+        said = [_gone_sentence(one) for one in gone[:_NAMED_AT_MOST]]
+        return Verdict("; ".join([*said, *_waiting(waiting)]), True, _names(gone))
+    if unseen and not waiting:
+        return _blind(unseen)
+    if waiting and absent:
+        busy = [one for one in absent if not one.standing.idle]
+        said = [_absent_sentence(one) for one in absent[:_NAMED_AT_MOST]]
+        return Verdict("; ".join([*said, *_waiting(waiting)]), not busy, _names(absent))
+    if waiting:
+        return _all_wait(waiting, unseen)
+    busy = [one for one in absent if not one.standing.idle]
+    shown = busy or absent
+    doing = "; ".join(
+        f"{one.standing.member} {_doing(one)} {one.at}" for one in shown[:_NAMED_AT_MOST]
+    )
+    return Verdict(
+        f"nobody waits in a collective: {doing}", not busy, () if busy else _names(absent)
+    )
+
+
+def _place(standing: Standing) -> _Place:
+    stack = standing.stack
+    if not stack:
+        return _Place(standing, False, standing.serves, "", "")
+    category = classify([stack])[0].category
+    call = step_call(stack)
+    waits = category is Category.COMMUNICATION or (bool(call) and standing.idle)
+    serves = standing.serves or category is Category.SERVING
+    return _Place(standing, waits, serves, call, where(stack))
+
+
+def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> Verdict:
+    if unseen:
+        return Verdict(
+            f"{_joined(_names(unseen))} could not be looked at; " + "; ".join(_waiting(waiting)),
+            True,
+            _names(unseen),
+        )
+    lines: dict[str, list[_Place]] = {}
+    for one in waiting:
+        lines.setdefault(one.at, []).append(one)
+    if len(lines) == 1:
+        if len(waiting) == 1:
+            return Verdict(f"{waiting[0].standing.member} waits in {waiting[0].at}", True)
+        return Verdict(
+            f"all {len(waiting)} wait in {waiting[0].at}: somebody's call does not match in size "
+            "or order, or the network between them fails",
+            True,
+        )
+    groups = sorted(lines.items(), key=lambda pair: len(pair[1]))
+    said = "; ".join(f"{_joined(_names(ones))} in {at}" for at, ones in groups)
+    few = groups[0][1] if len(groups[0][1]) < len(groups[-1][1]) else []
+    return Verdict(
+        f"they wait at different places, so one has skipped a call or made one more: {said}",
+        True,
+        _names(few),
+    )
+
+
+def _blind(unseen: Sequence[_Place]) -> Verdict:
+    """Without stacks: what the kernel says of each, and no guess."""
+    note = next((one.standing.note for one in unseen if one.standing.note), "no stacks")
+    states = "; ".join(
+        f"{one.standing.member} is {one.standing.state}"
+        + (f" in {one.standing.kernel}" if one.standing.kernel else "")
+        for one in unseen[:_NAMED_AT_MOST]
+    )
+    idle = all(one.standing.idle for one in unseen)
+    return Verdict(f"who has not arrived is not known ({note}): {states}", idle)
+
+
+def _gone_sentence(place: _Place) -> str:
+    one = place.standing
+    if one.state == STOPPED:
+        at = f" at {place.at}" if one.stack else ""
+        return f"{one.member} has not arrived: process {one.pid} is stopped (SIGSTOP){at}"
+    code = "" if one.exit_code is None else f" with exit code {one.exit_code}"
+    return f"{one.member} has not arrived: it ended{code}"
+
+
+def _absent_sentence(place: _Place) -> str:
+    return f"{place.standing.member} has not arrived: it {_doing(place)} {place.at}"
+
+
+def _doing(place: _Place) -> str:
+    if not place.standing.idle:
+        return "computes in"
+    return "sleeps in" if "sleep" in place.standing.kernel else "is idle in"
+
+
+def _waiting(places: Sequence[_Place]) -> list[str]:
+    if not places:
+        return []
+    at = {one.at for one in places}
+    verb = "waits" if len(places) == 1 else "wait"
+    return [f"{_joined(_names(places))} {verb} in {' and '.join(sorted(at))}"]
+
+
+def _names(places: Sequence[_Place]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.standing.member for one in places))
+
+
+def _joined(names: Sequence[str]) -> str:
+    shown, hidden = list(names[:_NAMED_AT_MOST]), len(names) - _NAMED_AT_MOST
+    if hidden > 0:
+        return f"{', '.join(shown)} and {hidden} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)

@@ -1,0 +1,312 @@
+"""Watches a run for a standstill, from the process that carries it.
+
+Nothing here waits: `poll` is called in the loop's turns. A look takes some turns: CPU times, some
+seconds later the stacks, by one py-spy a process, and then the verdict. Errors end the look.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from mooring.record import RunRecord, Tail
+from mooring.record.journal import JsonValue, Line
+from mooring.stacks.classify import Stack
+from mooring.stacks.sources import Sources
+from mooring.stacks.tool import complaint, dump_command
+from mooring.stacks.trace import with_text
+from mooring.stalls.progress import Progress
+from mooring.stalls.standing import ENDED, Moment, Standing, parse_dump, read_moment
+from mooring.stalls.verdict import Verdict, judge
+
+_READ_EVERY_S = 1.0
+#: Between the two readings of CPU time.
+_SPAN_S = 2.0
+#: For all of py-spy's dumps; one takes some hundredths of a second.
+_DUMPS_S = 10.0
+#: Processes whose stacks are looked at; of the others what /proc says.
+_MOST_DUMPS = 64
+#: A standstill that lasts is looked at again each time it has grown so much.
+_AGAIN = 2.0
+
+
+@dataclass(frozen=True)
+class Stall:
+    """What a look at a standstill found. `due`: it has lasted for the job's own time limit."""
+
+    lasts_s: float
+    usual_s: float | None
+    stepped: bool
+    verdict: Verdict
+    standings: tuple[Standing, ...]
+    due: bool
+
+    @property
+    def says(self) -> str:
+        """One sentence: since when, and who has not arrived."""
+        return stall_sentence(self.lasts_s, self.usual_s, self.stepped, self.verdict)
+
+    def document(self, file: str) -> dict[str, JsonValue]:
+        """As the run's events keep it."""
+        return {
+            "lasts_s": round(self.lasts_s, 1),
+            "usual_s": None if self.usual_s is None else round(self.usual_s, 3),
+            "hang": self.verdict.hang,
+            "says": self.says,
+            "missing": list(self.verdict.missing),
+            "file": file,
+            "processes": [
+                {
+                    "member": one.member,
+                    "pid": one.pid,
+                    "state": one.state,
+                    "kernel": one.kernel,
+                    "stack": [*one.short()],
+                    "note": one.note,
+                }
+                for one in self.standings
+            ],
+        }
+
+    def text(self) -> str:
+        """As the run's folder keeps it: everybody's stacks in full."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return "\n".join([f"{at} {self.says}", "", *(one.text() for one in self.standings)]) + "\n"
+
+
+def stall_sentence(
+    lasts_s: float, usual_s: float | None, stepped: bool, verdict: Verdict | None
+) -> str:
+    head = "hang: " if verdict is not None and verdict.hang else ""
+    what = "no step" if stepped else "neither steps, output, CPU use nor traffic"
+    usual = f" (one took {usual_s:.2g} s)" if usual_s else ""
+    said = f"{head}{what} for {lasts_s:.0f} s{usual}"
+    return f"{said}: {verdict.says}" if verdict is not None else said
+
+
+@dataclass
+class _Process:
+    """A process that is being looked at."""
+
+    member: str
+    pid: int
+    serves: bool
+    before: Moment
+    dump: subprocess.Popen[bytes] | None = None
+    output: IO[bytes] | None = None
+    note: str = ""
+
+
+@dataclass
+class _Look:
+    began_s: float
+    processes: list[_Process]
+    dumping: bool = False
+    ended: tuple[Standing, ...] = ()
+
+
+@dataclass
+class _Member:
+    tail: Tail
+    log: Path
+    serves: bool
+    starts: bool
+    """mpirun: it prints its ranks' steps and waits for them; it is not looked at."""
+    launcher_pid: int | None = None
+    exit_code: int | None = None
+
+
+@dataclass
+class StallWatch:
+    """Call `poll` often, `close` at the end. `limit_s`: after so long the job wants to act."""
+
+    run: RunRecord
+    roles: Mapping[str, str]
+    """Member -> role. An evaluator may wait for long: it is left out."""
+    server_roles: Iterable[str]
+    tool: str | None
+    why_no_tool: str
+    limit_s: float | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        serve = set(self.server_roles)
+        self._members = {
+            name: _Member(
+                Tail(self.run.sample_file(name)),
+                self.run.log_file(name),
+                serves=role in serve,
+                starts=role == "launcher",
+            )
+            for name, role in self.roles.items()
+            if role != "evaluator"
+        }
+        self._due_s = 0.0
+        self._look: _Look | None = None
+        self._looked_s: float | None = None
+        """How long it had lasted when it was last looked at; None: all is well."""
+
+    @property
+    def stalled(self) -> bool:
+        return self._looked_s is not None
+
+    def poll(self, now_s: float) -> Stall | None:
+        """`now_s` is the loop's clock. What a look found that has just ended, or None."""
+        if self._look is not None:
+            return self._go_on(now_s)
+        if now_s < self._due_s:
+            return None
+        self._due_s = now_s + _READ_EVERY_S
+        with suppress(OSError):
+            self._read()
+            lasts_s = self.lasts_s()
+            if self._looked_s is not None and lasts_s < self._looked_s:
+                self._looked_s = None
+            if self._wants_look(lasts_s):
+                self._begin(now_s)
+        return None
+
+    def lasts_s(self) -> float:
+        if self.progress.last_s is None or self.progress.complete:
+            return 0.0
+        return time.time() - self.progress.last_s
+
+    def close(self) -> None:
+        if self._look is not None:
+            for one in self._look.processes:
+                _end(one)
+            self._look = None
+
+    def _wants_look(self, lasts_s: float) -> bool:
+        own_s = self.progress.limit_s
+        if self.limit_s is not None:
+            if lasts_s >= self.limit_s and (self._looked_s or 0.0) < self.limit_s:
+                return True
+            own_s = min(own_s, self.limit_s)
+        again_s = 0.0 if self._looked_s is None else _AGAIN * self._looked_s
+        return lasts_s >= max(own_s, again_s)
+
+    def _read(self) -> None:
+        printed = 0
+        for name, member in self._members.items():
+            for line in member.tail.read():
+                self.progress.line(name, line)
+                _hear(member, line)
+            with suppress(OSError):
+                printed += member.log.stat().st_size
+        self.progress.output(printed, time.time())
+
+    def _begin(self, now_s: float) -> None:
+        from mooring.stacks.trainers import children, trainers_of
+
+        processes: list[_Process] = []
+        ended: list[Standing] = []
+        for name, member in self._members.items():
+            if member.starts:
+                continue
+            if member.exit_code is not None:
+                ended.append(
+                    Standing(name, state=ENDED, exit_code=member.exit_code, serves=member.serves)
+                )
+            if member.launcher_pid is None:
+                continue
+            pids = trainers_of(member.launcher_pid)
+            pids = pids or [one.pid for one in children(member.launcher_pid)]
+            processes += [_Process(name, pid, member.serves, read_moment(pid)) for pid in pids]
+        self._look = _Look(now_s, processes, ended=tuple(ended))
+
+    def _go_on(self, now_s: float) -> Stall | None:
+        look = self._look
+        assert look is not None
+        if not look.dumping:
+            if now_s >= look.began_s + _SPAN_S:
+                look.dumping = True
+                for place, one in enumerate(look.processes):
+                    self._dump(one, wanted=place < _MOST_DUMPS)
+            return None
+        busy = any(one.dump is not None and one.dump.poll() is None for one in look.processes)
+        if busy and now_s < look.began_s + _SPAN_S + _DUMPS_S:
+            return None
+        span_s = now_s - look.began_s
+        standings = (*(_standing(one, span_s) for one in look.processes), *look.ended)
+        self._look = None
+        with suppress(OSError):
+            self._read()
+        lasts_s = self.lasts_s()
+        if lasts_s < span_s:
+            return None  # it went on while it was looked at
+        self._looked_s = lasts_s
+        return Stall(
+            lasts_s,
+            self.progress.usual_s,
+            self.progress.stepped,
+            judge(standings),
+            standings,
+            due=self.limit_s is not None and lasts_s >= self.limit_s,
+        )
+
+    def _dump(self, one: _Process, *, wanted: bool) -> None:
+        if self.tool is None or not wanted:
+            one.note = self.why_no_tool or f"more than {_MOST_DUMPS} processes: not looked at"
+            return
+        try:
+            # A file: hundreds of threads do not fit into a pipe that nobody reads.
+            one.output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is read)
+            one.dump = subprocess.Popen(
+                dump_command(self.tool, one.pid),
+                stdin=subprocess.DEVNULL,
+                stdout=one.output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C at the terminal is for the run.
+                process_group=0,
+            )
+        except OSError as error:
+            one.note = f"py-spy: {error}"
+
+
+def _hear(member: _Member, line: Line) -> None:
+    kind, pid, code = line.get("kind"), line.get("pid"), line.get("code")
+    if kind == "ready" and isinstance(pid, int):
+        member.launcher_pid, member.exit_code = pid, None
+    elif kind == "exit":
+        member.launcher_pid = None
+        member.exit_code = code if isinstance(code, int) else None
+
+
+def _standing(one: _Process, span_s: float) -> Standing:
+    now = read_moment(one.pid)
+    threads: tuple[tuple[str, Stack], ...] = ()
+    note = one.note
+    if one.dump is not None:
+        said = _end(one)
+        try:
+            sources = Sources(str(Path(f"/proc/{one.pid}/cwd").readlink()))
+            threads = tuple(
+                (name, with_text(stack, sources.line)) for name, stack in parse_dump(said, one.pid)
+            )
+        except (OSError, ValueError):
+            note = complaint(said)
+    cpus = None if now.state == ENDED else max(0.0, now.cpu_s - one.before.cpu_s) / span_s
+    return Standing(one.member, one.pid, now.state, cpus, threads, now.kernel, note, one.serves)
+
+
+def _end(one: _Process) -> str:
+    """What py-spy printed; one that has not ended is ended."""
+    said = b""
+    if one.dump is not None:
+        if one.dump.poll() is None:
+            one.dump.kill()
+        one.dump.wait()
+        one.dump = None
+    if one.output is not None:
+        one.output.seek(0)
+        said = one.output.read()
+        one.output.close()
+        one.output = None
+    return said.decode("utf-8", "replace")
