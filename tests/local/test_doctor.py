@@ -349,15 +349,49 @@ def test_a_run_that_is_probed_fixed_and_measured(moor: Moor, tmp_path: Path) -> 
     answer = moor("run", job, "--fix", "--probe", "4")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "cpu-threads" in answer.stdout
+    assert "3 pairs of probes compare the job before and after: about" in answer.stdout
+    assert "the speed (" in answer.stdout
     assert "+  threads: auto" in answer.stdout or "-  threads: 80" in answer.stdout
     assert job.read_text() == before
     report = moor.report()
     assert report["before"]["remedies"] == ["cpu-threads"]
     assert report["phase"] == "Succeeded"
     # 80 pauses of 2 ms a step against as many as there are CPUs.
-    assert report["examples_per_s"] > 3 * report["before"]["examples_per_s"]
+    pairs = report["before"]["speeds"]["pairs"]
+    assert len(pairs) == 3
+    assert all(after > 3 * before for before, after in pairs)
+    # The first probe is one of the six; the run is the seventh.
+    assert len(moor.runs()) == 7
     probe = moor.report(report["before"]["probe"])
     assert (probe["phase"], probe["reason"]) == ("Stopped", "the probe has seen enough")
+
+
+def test_a_remedy_that_makes_it_slower_is_not_kept(moor: Moor, tmp_path: Path) -> None:
+    """The more threads, the faster: what the finding believes is wrong of this program."""
+    command = steps("time.sleep(0.5 / int(os.environ['OMP_NUM_THREADS']))")
+    job = write_job(
+        tmp_path, framework="indexed", command=command, threads=80, roles={"worker": {}}
+    )
+    answer = moor("run", job, "--fix", "--probe", "3")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "the changed job is slower (" in answer.stdout
+    assert "it runs as it was" in answer.stdout
+    assert moor.report()["before"] is None
+    assert (
+        "threads: 80" in max(moor.runs(), key=lambda run: run.info.created_s).job_file.read_text()
+    )
+
+
+def test_without_a_remedy_no_gain_is_stated(moor: Moor, tmp_path: Path) -> None:
+    """The run after the probe is the same job: whatever its speed is, nothing was gained."""
+    command = steps("time.sleep(0.02)")
+    job = write_job(tmp_path, framework="indexed", command=command, roles={"worker": {}})
+    answer = moor("run", job, "--fix", "--probe", "3")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "no remedy that the job can carry: it runs as it is" in answer.stdout
+    assert "×" not in answer.stdout
+    assert moor.report()["before"] is None
+    assert len(moor.runs()) == 2
 
 
 def test_a_remedy_that_has_no_place_is_left_out(moor: Moor, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mooring.bodies.local.preparing import Given
     from mooring.cli.live import Shown
     from mooring.doctor import Diagnosis
+    from mooring.doctor.probing import Compared, Probed
     from mooring.model.plan import Plan
     from mooring.record import RunRecord
     from mooring.record.logs import LogLine
@@ -55,7 +56,17 @@ if TYPE_CHECKING:
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --fix: how long the probe trains.",
+    help="With --fix: how long the first probe trains; those that compare, half of it.",
+)
+@click.option(
+    "--probes",
+    "pairs",
+    type=click.IntRange(0, 10),
+    default=3,
+    show_default=True,
+    metavar="PAIRS",
+    help="With --fix: pairs of probes, before and after in turns, that the gain is stated from. "
+    "Fewer than 3 cannot show one; 0: none are made.",
 )
 @click.option(
     "--stacks/--no-stacks",
@@ -76,6 +87,7 @@ def run(
     directory: Path | None,
     fix: bool,
     probe_s: float,
+    pairs: int,
     stacks: bool,
     detach: bool,
     quiet: bool,
@@ -92,8 +104,9 @@ def run(
 
     Ctrl-C stops every member cleanly; a second Ctrl-C does not wait for them.
 
-    With --fix the job is first run for some seconds and looked at as `moor doctor` does. The job
-    file stays as it is; the report shows the speed before and after.
+    With --fix the job is first run for some seconds and looked at as `moor doctor` does. If there
+    are remedies, short probes with and without them say what they gain; a job that they make slower
+    runs as it was. The job file stays as it is.
 
     With --detach, `moor attach` shows the run until it ends, `moor stop` stops it.
     """
@@ -102,7 +115,8 @@ def run(
     job, origin = _job_of(job_file, command, overrides, without_file, environment)
     given, where = environment.given(job), choose_nodes(nodes, nic_mbps)
     start = Start(job, origin, where, given, stacks, directory)
-    return start_job(start, quiet=quiet, only=only, detach=detach, probe_s=probe_s if fix else None)
+    probing = Probing(probe_s, pairs) if fix else None
+    return start_job(start, quiet=quiet, only=only, detach=detach, probing=probing)
 
 
 @dataclass(frozen=True)
@@ -131,6 +145,14 @@ class Start:
     on_start: Callable[[RunRecord, Console], None] = lambda run, console: None
 
 
+@dataclass(frozen=True)
+class Probing:
+    """How long the first probe trains, and how many pairs of probes compare before and after."""
+
+    probe_s: float
+    pairs: int
+
+
 def _job_of(
     job_file: Path | None,
     command: tuple[str, ...],
@@ -157,11 +179,16 @@ def _job_of(
 
 
 def start_job(
-    start: Start, *, quiet: bool, only: tuple[str, ...], detach: bool, probe_s: float | None = None
+    start: Start,
+    *,
+    quiet: bool,
+    only: tuple[str, ...],
+    detach: bool,
+    probing: Probing | None = None,
 ) -> int:
     """A job from its start to its report, or until it goes on by itself; the exit code.
 
-    `probe_s`: probe so long first, and run with the remedies.
+    `probing`: probe first, and run with the remedies.
     """
     from mooring.cli.console import console as make_console
     from mooring.cli.live import Shown
@@ -178,12 +205,12 @@ def start_job(
 
         side = divide()
         if isinstance(side, Parent):
-            return side.wait(console, quiet=quiet, probe=probe_s is not None)
+            return side.wait(console, quiet=quiet, probe=probing is not None)
         shown = replace(shown, lines=False)
         asked = replace(asked, console=plain_console(), shown=shown, on_start=side.started)
-    if probe_s is None:
+    if probing is None:
         return _report(asked, _carry_out(asked, start.job, start.directory))
-    return _with_probe(asked, start.job, start.directory, probe_s)
+    return _with_probe(asked, start.job, start.directory, probing)
 
 
 def _members_meant(job: TrainingJob, source: str, only: tuple[str, ...]) -> tuple[str, ...]:
@@ -269,12 +296,15 @@ def _save(asked: _Asked) -> None:
             asked.console.print(said, style="dim", soft_wrap=True, markup=False)
 
 
-def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probe_s: float) -> int:
+def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probing: Probing) -> int:
     from mooring.app import Refused
-    from mooring.doctor.probing import PROBED, Enough, after_probe, keep
+    from mooring.cli.ending import EXIT_INTERRUPTED
+    from mooring.doctor.probing import PROBED, Compared, Enough, after_probe, keep
+    from mooring.doctor.read_run import speed_of
     from mooring.report.finish import write_report
 
     console = asked.console
+    probe_s, pairs = probing.probe_s, probing.pairs
     enough = Enough(probe_s)
     ended = _carry_out(asked, job, None, enough.watch, enough)
     result = ended.result
@@ -285,15 +315,71 @@ def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probe_s
         return _report(asked, ended)
     write_report(result.run)
     probed = after_probe(result.run)
-    if not asked.shown.quiet:
+    quiet = asked.shown.quiet
+    if speed_of(result.run, probe_s) is None and not quiet:
+        console.print(
+            f"the probe saw no steps: little can be found. One that waits longer for them: "
+            f"--probe {3 * probe_s:.0f}",
+            style="yellow",
+        )
+    if not quiet:
         _tell(console, probed.diagnosis, probed.patch)
+    if not probed.fixed.applied:
+        return _report(asked, _carry_out(asked, job, directory))
+    compared = Compared(note="no probes compare it (--probes 0), so no gain is stated")
+    if pairs:
+        compared = _compare(asked, job, probed, probe_s, pairs)
+    if compared.interrupted:
+        return EXIT_INTERRUPTED
+    if compared.failed or compared.slower:
+        why = compared.failed or (compared.speeds.says if compared.speeds else "")
+        said = "fails" if compared.failed else "is slower"
+        console.print(f"the changed job {said} ({why}): it runs as it was", markup=False)
+        return _report(asked, _carry_out(asked, job, directory))
     try:
-        ended = _carry_out(asked, probed.job, directory, lambda run: keep(probed, run))
+        changed = probed.job
+        ended = _carry_out(asked, changed, directory, lambda run: keep(probed, compared, run))
     except Refused as refused:
         # More CPUs, memory or members were wanted than there are: as it was, it had a place.
         console.print(f"the changed job has no place ({refused}): it runs as it was", markup=False)
         ended = _carry_out(asked, job, directory)
     return _report(asked, ended)
+
+
+def _compare(
+    asked: _Asked, job: TrainingJob, probed: Probed, probe_s: float, pairs: int
+) -> Compared:
+    """Probes of the job before and after, in turns; their total time is said before."""
+    from mooring.app import Refused
+    from mooring.doctor.probing import Ended, Enough, compare, plan_times
+    from mooring.report.finish import write_report
+    from mooring.report.text import duration
+
+    console = asked.console
+    times = plan_times(probed.run, probe_s, pairs)
+    unseen = replace(asked, shown=replace(asked.shown, quiet=True), on_start=lambda run: None)
+    say = (lambda *args, **how: None) if asked.shown.quiet else console.print
+    say(
+        f"{pairs} pair{'' if pairs == 1 else 's'} of probes compare the job before and after: "
+        f"about {duration(times.expected_s)}, at most {duration(times.most_s)} (--probes 0: none)",
+        markup=False,
+        soft_wrap=True,
+    )
+
+    def probe(changed: bool, enough: Enough) -> Ended:
+        try:
+            told = probed.job if changed else job
+            result = _carry_out(unseen, told, None, enough.watch, enough).result
+        except Refused as refused:
+            return Ended(None, reason=f"it has no place: {refused}")
+        write_report(result.run)
+        return Ended(result.run, result.phase.value, result.reason)
+
+    def told(changed: bool, said: str) -> None:
+        which = "after" if changed else "before"
+        say(f"probe {which}: {said}", style="dim", markup=False)
+
+    return compare(probed.run, probe, pairs, times, told)
 
 
 def _tell(console: Console, diagnosis: Diagnosis, patch: str) -> None:

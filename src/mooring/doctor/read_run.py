@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -27,6 +27,7 @@ from mooring.variables.from_run import parts_of
 
 #: Fewer samples than this say nothing about a rate.
 LEAST_SAMPLES = 3
+_LEAST_REPORTS = 5
 _NO_WINDOW = (float("-inf"), float("inf"))
 Window = tuple[float, float]
 
@@ -269,6 +270,40 @@ def step_rates(run: RunRecord, slices: int) -> list[float]:
     return [amount * slices / (high - low) for amount in done if amount]
 
 
+@dataclass(frozen=True)
+class Speed:
+    """How fast a run trained."""
+
+    value: float
+    unit: str
+
+
+#: Of the time that counts: caches fill, and pages of new memory are touched for the first time.
+_WARM_UP = 0.25
+
+
+def speed_of(run: RunRecord, seconds: float) -> Speed | None:
+    """Within the first seconds after the first report, but for the first quarter of them.
+
+    So that two runs are compared over the same part of their lives. Slow steps are taken as far as
+    four reports need. None if fewer than two were made.
+    """
+    members = [one.member.name for one in read_holdings(run.plan_file)]
+    lines = [list(read_lines(run.sample_file(name))) for name in members]
+    steps = [[line for line in one if line.get("kind") == "step"] for one in lines]
+    times = sorted(_number(line, "t") for one in steps for line in one)
+    if len(times) < 2:
+        return None
+    until_s = max(times[0] + seconds, times[min(len(times), _LEAST_REPORTS) - 1])
+    last_s = max(at_s for at_s in times if at_s <= until_s)
+    window = times[0] + _WARM_UP * (last_s - times[0]), last_s
+    examples = [rate for one in steps if (rate := _examples_per_s(one, window)) is not None]
+    if examples:
+        return Speed(sum(examples), "examples/s")
+    rates = [rate for one in steps if (rate := _steps_per_s(one, window)) is not None]
+    return Speed(max(rates), "steps/s") if rates else None
+
+
 def _nics(events: Path, window: Window) -> Iterable[NicFacts]:
     """Rates of each node's card within the window, from the counters that the run noted."""
     limits: Mapping[str, JsonValue] = {}
@@ -299,4 +334,13 @@ def read_job_text(run: RunRecord) -> tuple[str, Path]:
     return path.read_text(encoding="utf-8"), path
 
 
-__all__ = ["LEAST_SAMPLES", "member_facts", "read_job_text", "read_run", "step_rates", "window_of"]
+__all__ = [
+    "LEAST_SAMPLES",
+    "Speed",
+    "member_facts",
+    "read_job_text",
+    "read_run",
+    "speed_of",
+    "step_rates",
+    "window_of",
+]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from mooring.model.cluster import format_cpus
 from mooring.record.journal import JsonValue
 from mooring.report.cards import CardFigures
-from mooring.report.losses import Learnt, learnt
+from mooring.report.gains import Losses, Speeds
 from mooring.report.view import MemberView, RunView
 
 #: Evaluating and saving take a moment; more than this after the last step is worth a word.
@@ -79,21 +79,21 @@ class Flow:
 
 @dataclass(frozen=True)
 class Before:
-    """The probe before a run with `--fix`, and what was changed after it."""
+    """What was changed by `--fix` before a run, and what probes before and after it showed."""
 
     probe: str
-    examples_per_s: float | None
     remedies: tuple[str, ...]
-    loss: Learnt | None = None
-    loss_now: Learnt | None = None
-    """Of the run itself after the examples that the probe had."""
+    speeds: Speeds | None = None
+    losses: Losses | None = None
+    note: str = ""
+    """Why there is no speed, or why there are fewer probes than were wanted."""
 
     @property
-    def loss_ratio(self) -> float | None:
-        """How much larger the loss is now, after as many examples."""
-        if self.loss is None or self.loss_now is None or self.loss.loss <= 0:
-            return None
-        return self.loss_now.loss / self.loss.loss
+    def says(self) -> str:
+        """One line: what the probes showed of the remedies."""
+        done = f"after {', '.join(self.remedies)}"
+        shown = f"{self.speeds.says}, {done}" if self.speeds is not None else done
+        return f"{shown}; {self.note}" if self.note else shown
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,6 @@ class Report:
     def late(self) -> bool:
         """Whether the end took long enough to be worth a word."""
         return self.after_last_step_s is not None and self.after_last_step_s > _LATE_S
-
-    @property
-    def faster(self) -> float | None:
-        """How many times faster than the probe before it."""
-        if self.before is None or not self.before.examples_per_s or self.examples_per_s is None:
-            return None
-        return self.examples_per_s / self.before.examples_per_s
 
     def document(self) -> dict[str, JsonValue]:
         return asdict(self)
@@ -178,10 +171,13 @@ def figures(view: RunView) -> Report:
 def _before(view: RunView) -> Before | None:
     try:
         told = json.loads(view.run.fix_file.read_text(encoding="utf-8"))
-        found = told.get("learnt")
-        loss = None if found is None else Learnt(**found)
-        now = None if loss is None else learnt(view.run, loss.examples)
-        return Before(told["probe"], told["examples_per_s"], tuple(told["remedies"]), loss, now)
+        speeds, losses = told["speeds"], told["losses"]
+        if speeds is not None:
+            pairs = tuple((float(one), float(other)) for one, other in speeds["pairs"])
+            speeds = Speeds(pairs, str(speeds["unit"]))
+        if losses is not None:
+            losses = Losses(losses["examples"], tuple(losses["before"]), tuple(losses["after"]))
+        return Before(told["probe"], tuple(told["remedies"]), speeds, losses, told["note"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

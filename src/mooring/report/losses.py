@@ -6,42 +6,45 @@ they have learnt from the same amount.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from mooring.record import RunRecord, read_lines
 from mooring.record.journal import Line
 from mooring.record.plan_file import read_holdings
+from mooring.report.gains import Losses
 
-#: The loss of one batch is mostly chance: the mean of the last quarter of the examples counts.
-_PART = 0.25
-#: A loss that is higher by more than this is worth a word.
-WORSE_PERCENT = 1.0
+#: The loss of one batch is mostly chance: the mean over the last half of the examples counts.
+_PART = 0.5
 
-
-@dataclass(frozen=True)
-class Learnt:
-    """The mean loss of the last quarter of `examples`."""
-
-    examples: int
-    loss: float
+#: (examples so far, loss) at each report.
+Points = list[tuple[int, float]]
 
 
-def learnt(run: RunRecord, examples: int | None = None) -> Learnt | None:
-    """After so many examples of the member that reports losses, or after all that it had.
+def compare_losses(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> Losses | None:
+    """After as many examples as all of the runs have had; None if one reports no losses."""
+    curves = [[loss_points(run) for run in runs] for runs in (before, after)]
+    if not all(curves) or not all(points for points in [*curves[0], *curves[1]]):
+        return None
+    examples = min(points[-1][0] for points in [*curves[0], *curves[1]])
+    losses = [[loss_at(points, examples) for points in side] for side in curves]
+    known = [tuple(one for one in side if one is not None) for side in losses]
+    if any(len(side) < len(all_of) for side, all_of in zip(known, losses, strict=True)):
+        return Losses(examples, (), ())
+    return Losses(examples, known[0], known[1])
 
-    None if nobody reports both, or if it did not come that far.
-    """
+
+def loss_points(run: RunRecord) -> Points:
+    """Of the first member that reports losses and examples."""
     for holding in read_holdings(run.plan_file):
         points = points_of(read_lines(run.sample_file(holding.member.name)))
         if points:
-            return learnt_at(points, examples)
-    return None
+            return points
+    return []
 
 
-def points_of(lines: Iterable[Line]) -> list[tuple[int, float]]:
-    """(examples so far, loss) at each report; a restart counts from zero."""
-    points: list[tuple[int, float]] = []
+def points_of(lines: Iterable[Line]) -> Points:
+    """A restart counts from zero."""
+    points: Points = []
     done, start = 0, (0, 0)
     for line in lines:
         if line.get("kind") != "step":
@@ -57,10 +60,7 @@ def points_of(lines: Iterable[Line]) -> list[tuple[int, float]]:
     return points
 
 
-def learnt_at(points: list[tuple[int, float]], examples: int | None) -> Learnt | None:
-    last = points[-1][0]
-    upto = last if examples is None else examples
-    if last < upto:
-        return None
-    late = [loss for done, loss in points if (1 - _PART) * upto < done <= upto]
-    return Learnt(upto, sum(late) / len(late)) if late else None
+def loss_at(points: Points, examples: int) -> float | None:
+    """The mean over the last half of so many examples; None if nothing was reported there."""
+    late = [loss for done, loss in points if (1 - _PART) * examples < done <= examples]
+    return sum(late) / len(late) if late else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Group, RenderableType
@@ -14,8 +14,7 @@ from mooring.model.status import MemberState, Phase
 from mooring.report.attention import others, states_of, worth_showing
 from mooring.report.columns import Column, Columns
 from mooring.report.eta import about
-from mooring.report.figures import Before, MemberFigures, Report
-from mooring.report.losses import WORSE_PERCENT
+from mooring.report.figures import MemberFigures, Report
 from mooring.report.view import MemberView, RunView
 
 _STATE_STYLE = {
@@ -178,8 +177,10 @@ def report(figures: Report) -> RenderableType:
         head.append(f"  {figures.reason}")
     lines = [head, Text(_summary(figures))]
     if figures.before is not None:
-        lines.append(Text(_before(figures, figures.before), style="bold"))
-        lines += [Text(said, style=style) for said, style in _losses(figures.before)]
+        lines.append(Text(figures.before.says, style="bold"))
+        if figures.before.losses is not None:
+            losses = figures.before.losses
+            lines.append(Text(losses.says, style="yellow" if losses.worse else ""))
     parts: list[RenderableType] = [*lines, Text(), _members(figures)]
     if figures.servers:
         parts += [Text(), _servers(figures)]
@@ -214,34 +215,6 @@ def _summary(figures: Report) -> str:
         times = "once" if figures.restarts == 1 else f"{figures.restarts} times"
         said.append(f"the gang restarted {times}")
     return ", ".join(said)
-
-
-def _before(figures: Report, before: Before) -> str:
-    done = ", ".join(before.remedies) or "no remedy"
-    if figures.faster is None:
-        return (
-            f"after {done} (probe {before.probe}); nobody reports examples, so no speed to compare"
-        )
-    return (
-        f"{before.examples_per_s:,.0f} → {figures.examples_per_s:,.0f} examples/s "
-        f"({figures.faster:.2f}×) after {done} (probe {before.probe})"
-    )
-
-
-def _losses(before: Before) -> Iterator[tuple[str, str]]:
-    """What the remedies did to learning: one of them may change the optimizer."""
-    if before.loss is None or before.loss_now is None or before.loss_ratio is None:
-        return
-    change = 100 * (before.loss_ratio - 1)
-    said = (
-        f"loss after {before.loss.examples:,} examples: {before.loss.loss:.4f} → "
-        f"{before.loss_now.loss:.4f} ({abs(change):.1f} % {'higher' if change > 0 else 'lower'})"
-    )
-    worse = change > WORSE_PERCENT
-    yield (
-        said + ("; look at it before you keep the remedies" if worse else ""),
-        ("yellow" if worse else ""),
-    )
 
 
 def _members(figures: Report) -> RenderableType:

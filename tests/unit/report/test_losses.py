@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.record.journal import Line
-from mooring.report.losses import Learnt, learnt_at, points_of
+from mooring.report.losses import loss_at, points_of
 
 
 def step(examples: int | None, loss: float | None, epoch: int = 0) -> Line:
@@ -18,28 +18,21 @@ STEPS = [step(100, loss) for loss in (0.8, 0.7, 0.6, 0.5)]
 @pytest.mark.parametrize(
     ("lines", "examples", "expected"),
     [
-        # The last quarter of 400: above 300, so the report at 400 alone.
-        (STEPS, None, Learnt(400, 0.5)),
-        # Above 0.75 × 300 = 225: the report at 300.
-        (STEPS, 300, Learnt(300, 0.6)),
-        # 8 reports of 50: above 300 are 350 and 400, (0.2 + 0.4) / 2.
-        ([step(50, one / 10) for one in (9, 8, 7, 6, 5, 4, 2, 4)], 400, Learnt(400, 0.3)),
-        (STEPS, 500, None),
-        # No report between 75 and 99.
+        # The last half of 400: the reports at 300 and 400.
+        (STEPS, 400, 0.55),
+        # Above 150: the reports at 200 and 300.
+        (STEPS, 300, 0.65),
+        # No report between 50 and 99.
         (STEPS, 99, None),
         # A restart begins again.
-        ([*STEPS, step(100, 0.9, 1), step(100, 0.85, 1)], None, Learnt(200, 0.85)),
+        ([*STEPS, step(100, 0.9, 1), step(100, 0.85, 1)], 200, 0.85),
         # A report without a loss still counts its examples.
-        ([step(100, 0.8), step(100, None), step(100, 0.6)], None, Learnt(300, 0.6)),
+        ([step(100, 0.8), step(100, None), step(100, 0.6)], 300, 0.6),
     ],
 )
-def test_after_so_many_examples(
-    lines: list[Line], examples: int | None, expected: Learnt | None
-) -> None:
-    found = learnt_at(points_of(lines), examples)
-    assert (found is None) == (expected is None)
-    if found is not None and expected is not None:
-        assert (found.examples, found.loss) == (expected.examples, pytest.approx(expected.loss))
+def test_after_so_many_examples(lines: list[Line], examples: int, expected: float | None) -> None:
+    found = loss_at(points_of(lines), examples)
+    assert found == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize("lines", [[], [{"kind": "sample"}], [step(None, 0.5)], [step(5, None)]])
