@@ -337,6 +337,22 @@ def test_two_runs_side_by_side(moor: Moor, tmp_path: Path) -> None:
     assert moor("compare", "quick", "slow").returncode == 0
 
 
+def test_two_runs_without_steps_side_by_side(moor: Moor, tmp_path: Path) -> None:
+    """Of what reports nothing there are time and CPU time; what only one job sets is named."""
+    spin = "import time; end = time.process_time() + SECONDS\nwhile time.process_time() < end: pass"
+    for name, seconds, more in (("little", "0.2", {}), ("much", "1.2", {"env": {"A": "1"}})):
+        command = [*PYTHON, "-c", spin.replace("SECONDS", seconds)]
+        job = write_job(
+            tmp_path, name=name, framework="indexed", command=command, roles={"worker": {}}, **more
+        )
+        assert moor("run", job).returncode == 0
+    document = json.loads(moor("compare", "little", "much", "-o", "json").stdout)
+    rows = {row["name"]: row for family in document["families"] for row in family["measures"]}
+    assert rows["CPU time in all"]["ratio"] > 2
+    assert rows["duration in all"]["ratio"] > 1
+    assert {"what": "spec.env.A", "a": "not set", "b": "1"} in document["differences"]
+
+
 def test_a_run_that_is_probed_fixed_and_measured(moor: Moor, tmp_path: Path) -> None:
     """Each step costs as many pauses as threads were told: fewer threads, faster steps."""
     step = "time.sleep(0.002 * int(os.environ['OMP_NUM_THREADS']))"

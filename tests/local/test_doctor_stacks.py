@@ -72,7 +72,7 @@ def test_each_cause_is_named_with_the_member_and_the_line(moor: Moor, tmp_path: 
 @with_tool
 @pytest.mark.framework
 def test_many_small_files(moor: Moor, tmp_path: Path) -> None:
-    [found] = ours(diagnosis(moor, job(tmp_path, "files"))).values()
+    [found] = ours(diagnosis(moor, job(tmp_path, "files", "--seconds", "8"))).values()
     assert found.id == "input-bound"
     assert "many small files" in found.found.says
     assert "pack the files" in found.found.remedy.does

@@ -50,22 +50,16 @@ def _side(name: str) -> Side:
 
 def _print(found: Comparison) -> None:
     from mooring.cli.console import console as make_console
+    from mooring.doctor.comparing import readable, times
     from mooring.report.columns import Columns
 
     console = make_console()
     for verdict in found.verdicts:
         rows = []
         for row in verdict.rows:
-            spread = "" if row.low == row.high else f"{row.low:.2f}–{row.high:.2f}"
-            rows.append(
-                (
-                    row.name.removesuffix(verdict.family).strip() or row.name,
-                    f"{_number(row.a)} {row.unit}",
-                    f"{_number(row.b)} {row.unit}",
-                    f"{row.ratio:.2f}",
-                    spread,
-                )
-            )
+            spread = "" if row.low == row.high else f"{times(row.low)}–{times(row.high)}"
+            name = row.name.removesuffix(verdict.family).strip() or row.name
+            rows.append((name, *readable(row), times(row.ratio), spread))
         figures = ("A", "B", "B ÷ A", "range")
         table = Columns.of_rows((verdict.family, *figures), rows, right=figures)
         console.print(table)
@@ -73,10 +67,6 @@ def _print(found: Comparison) -> None:
     _context(found)
     if not found.verdicts:
         click.echo("nothing was measured on both sides")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _context(found: Comparison) -> None:

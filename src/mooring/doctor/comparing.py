@@ -23,6 +23,9 @@ _CORRELATED = 0.6
 
 
 _ALONE = "measure"
+_NOT_SET = "not set"
+#: How the names of a job file's fields begin.
+SPEC = "spec."
 
 
 class Better(StrEnum):
@@ -54,6 +57,8 @@ class Side:
     name: str
     measures: tuple[Measure, ...]
     context: Mapping[str, str]
+    whole: bool = False
+    """The context is all that there is: what it does not name is not set."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,13 @@ def compare(a: Side, b: Side) -> Comparison:
             families.setdefault(_family(name, ours), []).append(_row(ours[name], theirs[name]))
     alone = families.pop(_ALONE, [])
     shared = [key for key in a.context if key in b.context]
+    if a.whole and b.whole:
+        named = dict.fromkeys([*a.context, *b.context])
+        differing = [key for key in named if a.context.get(key) != b.context.get(key)]
+    else:
+        differing = [key for key in shared if a.context[key] != b.context[key]]
+    # What somebody has set comes before what followed from it.
+    differing.sort(key=lambda key: not key.startswith(SPEC))
     return Comparison(
         a.name,
         b.name,
@@ -175,7 +187,7 @@ def compare(a: Side, b: Side) -> Comparison:
             *((_apart(alone),) if alone else ()),
             *(_verdict(family, rows) for family, rows in families.items()),
         ),
-        tuple((k, a.context[k], b.context[k]) for k in shared if a.context[k] != b.context[k]),
+        tuple((k, a.context.get(k, _NOT_SET), b.context.get(k, _NOT_SET)) for k in differing),
         tuple((key, a.context[key]) for key in shared if a.context[key] == b.context[key]),
         tuple(name for name in ours if name not in theirs),
         tuple(name for name in theirs if name not in ours),
@@ -235,7 +247,33 @@ def _said(row: Row) -> str:
     word = "higher" if row.ratio > 1 else "lower"
     good = {Better.LOWER: row.ratio < 1, Better.HIGHER: row.ratio > 1}.get(row.better)
     opinion = "" if good is None else ", better" if good else ", worse"
-    return f"{row.name} is {row.ratio:.2f}× ({word}{opinion})"
+    return f"{row.name} is {times(row.ratio)}× ({word}{opinion})"
+
+
+def times(ratio: float) -> str:
+    """`1.83`, `0.0042`, `25.6`, `1,204`: three digits that count."""
+    if ratio >= 100:
+        return f"{ratio:,.0f}"
+    return f"{ratio:.2f}" if 0.1 <= ratio < 10 else f"{ratio:.3g}"
+
+
+_UNITS = {
+    "ms": ((1e-3, "µs"), (1.0, "ms"), (1e3, "s"), (6e4, "min"), (3.6e6, "h")),
+    "B": ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
+}
+
+
+def readable(row: Row) -> tuple[str, str]:
+    """Both figures of a row in the unit that suits the larger one."""
+    sizes = _UNITS.get(row.unit, ((1.0, row.unit),))
+    largest = max(abs(row.a), abs(row.b))
+    size, unit = max((one for one in sizes if one[0] <= largest), default=sizes[0])
+    first, second = (f"{_digits(value / size)} {unit}".strip() for value in (row.a, row.b))
+    return first, second
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _pattern(rows: Sequence[Row]) -> tuple[Pattern, float | None]:

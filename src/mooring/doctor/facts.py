@@ -90,6 +90,12 @@ class ReadFacts:
     fetched_bytes_per_s: float = 0.0
     file_systems: tuple[str, ...] = ()
     """Types of those that files were open on, most first."""
+    files: int = 0
+    """Data files that were seen open, of those looked at once a second."""
+    main_cpus: float | None = None
+    """CPU time that the trainer's main thread used or waited for, a second; None: nobody looked."""
+    loader_cpus: float | None = None
+    """The same of all its loaders together."""
 
 
 @dataclass(frozen=True)

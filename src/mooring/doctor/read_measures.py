@@ -9,6 +9,8 @@ from mooring.doctor.comparing import Better, Measure, Side
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.read_run import read_run, step_rates
 from mooring.record import RunRecord
+from mooring.report.figures import Report
+from mooring.report.finish import read_report
 
 #: Slices of the time in which a run trained: their spread is that of its speed.
 _SLICES = 5
@@ -17,9 +19,27 @@ _SLICES = 5
 def read_measures(run: RunRecord) -> Side:
     facts = read_run(run)
     rates = step_rates(run, _SLICES)
-    measures = [Measure("examples/s", "/s", tuple(rates), Better.HIGHER)] if rates else []
+    name = "examples/s"
+    if not rates:
+        rates, name = step_rates(run, _SLICES, "n"), "steps/s"
+    measures = [Measure(name, "/s", tuple(rates), Better.HIGHER)] if rates else []
     measures += _costs(facts)
-    return Side(facts.run, tuple(measures), _context(facts))
+    measures += _totals(read_report(run))
+    return Side(facts.run, tuple(measures), _context(facts), whole=True)
+
+
+def _totals(report: Report) -> Iterator[Measure]:
+    """Of the run as a whole: all that can be compared of one that reports no steps."""
+    moved = sum(one.received_bytes + one.sent_bytes for one in report.members)
+    totals = {
+        "duration": ("ms", 1e3 * (report.wall_s or 0.0)),
+        "CPU time": ("ms", 1e3 * sum(one.cpu_s for one in report.members)),
+        "bytes moved": ("B", float(moved)),
+        "peak memory": ("B", float(sum(one.peak_memory_bytes for one in report.members))),
+    }
+    for name, (unit, amount) in totals.items():
+        if amount > 0:
+            yield Measure(f"{name} in all", unit, (amount,))
 
 
 def _costs(facts: RunFacts) -> Iterator[Measure]:

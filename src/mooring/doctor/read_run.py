@@ -254,8 +254,11 @@ def _topology(events: Path) -> dict[str, tuple[CpuPlace, ...]]:
     return found
 
 
-def step_rates(run: RunRecord, slices: int) -> list[float]:
-    """Examples a second of all members in equal parts of the time in which they trained."""
+def step_rates(run: RunRecord, slices: int, counted: str = "examples") -> list[float]:
+    """Examples a second of all members in equal parts of the time in which they trained.
+
+    `counted`: what is counted of a report, `n` for the steps in it.
+    """
     members = [one.member.name for one in read_holdings(run.plan_file)]
     lines = [list(read_lines(run.sample_file(name))) for name in members]
     low, high = window_of(lines, None)
@@ -266,7 +269,7 @@ def step_rates(run: RunRecord, slices: int) -> list[float]:
         at_s = _number(line, "t")
         if low < at_s <= high:
             place = min(slices - 1, int((at_s - low) / (high - low) * slices))
-            done[place] += _number(line, "examples")
+            done[place] += _number(line, counted)
     return [amount * slices / (high - low) for amount in done if amount]
 
 

@@ -146,6 +146,9 @@ def _reads(lines: Iterable[Line]) -> ReadFacts | None:
         calls_per_s=rate("calls"),
         fetched_bytes_per_s=rate("fetched_bytes"),
         file_systems=tuple(sorted(kinds, key=lambda kind: (-kinds[kind], kind))),
+        files=int(max(_number(one, "files") for one in told)),
+        main_cpus=rate("main_cpu_s") if any("main_cpu_s" in one for one in told) else None,
+        loader_cpus=rate("loader_cpu_s") if any("loader_cpu_s" in one for one in told) else None,
     )
 
 

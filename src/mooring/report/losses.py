@@ -7,6 +7,8 @@ they have learnt from the same amount.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import mean
 
 from mooring.record import RunRecord, read_lines
 from mooring.record.journal import Line
@@ -15,6 +17,7 @@ from mooring.report.gains import Losses
 
 #: The loss of one batch is mostly chance: the mean over the last half of the examples counts.
 _PART = 0.5
+_PLACES = 10
 
 #: (examples so far, loss) at each report.
 Points = list[tuple[int, float]]
@@ -61,6 +64,19 @@ def points_of(lines: Iterable[Line]) -> Points:
 
 
 def loss_at(points: Points, examples: int) -> float | None:
-    """The mean over the last half of so many examples; None if nothing was reported there."""
-    late = [loss for done, loss in points if (1 - _PART) * examples < done <= examples]
-    return sum(late) / len(late) if late else None
+    """The mean over the last half of so many examples; None if nothing was reported by then.
+
+    Between two reports the loss is taken to change evenly: a fast run's are farther apart.
+    """
+    if not points or points[0][0] > examples:
+        return None
+    from_ = max((1 - _PART) * examples, points[0][0])
+    places = [from_ + (examples - from_) * place / _PLACES for place in range(_PLACES + 1)]
+    return mean(_between(points, place) for place in places)
+
+
+def _between(points: Points, examples: float) -> float:
+    for (before, loss), (after, next_loss) in pairwise(points):
+        if before <= examples <= after and after > before:
+            return loss + (next_loss - loss) * (examples - before) / (after - before)
+    return points[-1][1]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.doctor.comparing import Better, Measure, Pattern, Side, compare
+from mooring.doctor.comparing import Better, Measure, Pattern, Side, compare, readable, times
 from mooring.doctor.read_log import parse_log, read_log
 from mooring.model.errors import BadInput
 
@@ -102,3 +102,47 @@ def test_a_log_without_measures_is_said(tmp_path: Path) -> None:
     path.write_text("nothing here\n")
     with pytest.raises(BadInput, match="no measures"):
         read_log(path)
+
+
+def test_what_only_one_job_sets_is_a_difference() -> None:
+    a = Side("a", (), {"worker-0 on": "x", "spec.threads": "auto"}, whole=True)
+    lookups = {"spec.variables.lookups": "rows"}
+    b = Side("b", (), {"worker-0 on": "y", "spec.threads": "auto", **lookups}, whole=True)
+    # What was set comes before what followed.
+    assert compare(a, b).differences == (
+        ("spec.variables.lookups", "not set", "rows"),
+        ("worker-0 on", "x", "y"),
+    )
+    assert compare(b, a).differences[0] == ("spec.variables.lookups", "rows", "not set")
+
+
+def test_headers_of_logs_that_only_one_has_are_none() -> None:
+    assert compare(Side("a", (), {"host": "x"}), Side("b", (), {})).differences == ()
+
+
+@pytest.mark.parametrize(
+    ("unit", "a", "b", "said"),
+    [
+        ("ms", 0.0004, 0.0012, ("0.4 µs", "1.2 µs")),
+        ("ms", 0.5, 12.0, ("0.5 ms", "12 ms")),
+        ("ms", 90_000.0, 100_000.0, ("1.5 min", "1.667 min")),
+        ("B", 512.0, 700.0, ("512 B", "700 B")),
+        ("B", 2.5e9, 1e6, ("2.5 GB", "0.001 GB")),
+        ("/s", 1234.5, 0.004, ("1,234 /s", "0.004 /s")),
+        ("", 1.5, 3.0, ("1.5", "3")),
+    ],
+)
+def test_units_by_magnitude(unit: str, a: float, b: float, said: tuple[str, str]) -> None:
+    first = Side("a", (Measure("m", unit, (a,)),), {})
+    second = Side("b", (Measure("m", unit, (b,)),), {})
+    [verdict] = compare(first, second).verdicts
+    [row] = verdict.rows
+    assert readable(row) == said
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [(0.00423, "0.00423"), (0.5, "0.50"), (1.829, "1.83"), (25.63, "25.6"), (1204.4, "1,204")],
+)
+def test_no_ratio_is_rounded_to_nothing(ratio: float, said: str) -> None:
+    assert times(ratio) == said

@@ -175,19 +175,41 @@ CPUS = {"held_cpus": frozenset(range(4)), "allowed_cpus": frozenset(range(4))}
 @pytest.mark.parametrize(
     ("shares", "loaders", "reads", "used", "framework", "says", "code"),
     [
-        # 4 CPUs, one for the trainer.
-        ({"loading": 0.6}, 0, reading(), use(), "pytorch", "batch itself", "num_workers=3"),
-        # 4 MB/s in 1,000 reads: 4 kB each.
+        # Loading takes 0.6 / 0.4 = 1.5 times as long as training.
+        ({"loading": 0.6}, 0, reading(), use(), "pytorch", "batch itself", "num_workers=2"),
+        # 0.9 / 0.1 = 9; of 4 CPUs, one for the trainer: 3 if loading may use a CPU…
+        ({"loading": 0.9}, 0, reading(), use(), "pytorch", "batch itself", "num_workers=3"),
+        # …or does: (1.0 - 0.1) / 0.9 = 1 CPU…
+        (
+            {"loading": 0.9}, 0, reading(main_cpus=1.0), use(), "pytorch",
+            "batch itself; loading uses a CPU", "num_workers=3",
+        ),
+        # …and as many as it takes if it waits: (0.2 - 0.1) / 0.9 = 0.11 CPUs.
+        (
+            {"loading": 0.9}, 0, reading(main_cpus=0.2), use(), "pytorch",
+            "batch itself; loading waits rather than computes", "num_workers=9",
+        ),
+        # 2 loaders and three quarters of the time waited for: 2 / 0.25.
+        (
+            {"waiting": 0.75}, 2, reading(loader_cpus=0.1), use(), "pytorch",
+            "2 loaders on 4 CPUs; loading waits", "num_workers=8",
+        ),
+        # 4 MB/s in 1,000 reads: 4 kB each, of pipes: no file was seen open.
+        (
+            {"loading": 0.6}, 0, reading(asked_bytes_per_s=4e6, calls_per_s=1000.0), use(),
+            "pytorch", "batch itself", "num_workers=2",
+        ),
+        # The same with files.
         (
             {"loading": 0.6},
             0,
-            reading(asked_bytes_per_s=4e6, calls_per_s=1000.0),
+            reading(asked_bytes_per_s=4e6, calls_per_s=1000.0, files=40),
             use(),
             "pytorch",
-            "the trainer itself makes 1,000 reads a second of 4.0 kB",
-            "num_workers=3",
+            "the trainer itself makes 1,000 reads a second of 4.0 kB: many small files",
+            "num_workers=2",
         ),
-        ({"waiting": 0.6}, 1, reading(), use(), "pytorch", "1 loaders on 4 CPUs", "num_workers=3"),
+        ({"waiting": 0.6}, 1, reading(), use(), "pytorch", "1 loader on 4 CPUs", "num_workers=3"),
         # 38 of 40 CPU seconds.
         (
             {"waiting": 0.6}, 3, reading(), use(cpu_s=38.0), "pytorch",
@@ -295,7 +317,7 @@ def test_processes_apart_and_what_they_read() -> None:
     told = [line("i" * 40, io=io, places=places), {**line("c" * 40), "pid": 8}]
     [first, second], error = read_stacks(told, EVER)
     assert (first.loaders, second.loaders, error) == (2, 0, "")
-    assert first.reads == ReadFacts(2000.0, 10.0, 100.0, ("nfs4", "ext4"))
+    assert first.reads == ReadFacts(2000.0, 10.0, 100.0, ("nfs4", "ext4"), files=3)
     assert first.places == {Category.LOADING: "read (a.py:2)"}
     assert second.reads is None
 
@@ -304,3 +326,26 @@ def test_what_went_wrong_is_passed_on_where_nothing_is_known() -> None:
     failed: Line = {"kind": "stacks", "pid": 7, "t": 1.0, "error": "no Python"}
     assert read_stacks([failed], EVER) == ((), "no Python")
     assert read_stacks([failed, line("c" * 40)], EVER)[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("shares", "loaders", "reads", "faster"),
+    [
+        # 9 loaders that wait load a batch in the time of a step: 1 / 0.1.
+        ({"loading": 0.9}, 0, ReadFacts(main_cpus=0.2), 10.0),
+        # 3 loaders that compute need 0.9 / 3 of what a step took.
+        ({"loading": 0.9}, 0, ReadFacts(main_cpus=1.0), 1 / 0.3),
+        # The step itself is the longer part: 1 / 0.4.
+        ({"loading": 0.6}, 0, ReadFacts(main_cpus=0.4), 2.5),
+        # From 1 to 3 loaders: three times at most, though 90 % are waited for.
+        ({"waiting": 0.9}, 1, ReadFacts(loader_cpus=1.0), 3.0),
+    ],
+)
+def test_no_more_gain_than_the_looks_allow(
+    shares: dict[str, float], loaders: int, reads: ReadFacts, faster: float
+) -> None:
+    plain = stacks(**shares)
+    seen = StackFacts(plain.looks, plain.shares, loaders=loaders, reads=reads)
+    [found] = judged("input-bound", trainer(seen, use(), **CPUS))
+    assert found.gain is not None
+    assert found.gain.high == pytest.approx(faster)

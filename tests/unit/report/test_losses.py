@@ -18,16 +18,20 @@ STEPS = [step(100, loss) for loss in (0.8, 0.7, 0.6, 0.5)]
 @pytest.mark.parametrize(
     ("lines", "examples", "expected"),
     [
-        # The last half of 400: the reports at 300 and 400.
-        (STEPS, 400, 0.55),
-        # Above 150: the reports at 200 and 300.
-        (STEPS, 300, 0.65),
-        # No report between 50 and 99.
+        # From 200 (0.7) to 400 (0.5), evenly.
+        (STEPS, 400, 0.6),
+        # From 150 (0.75) to 300 (0.6).
+        (STEPS, 300, 0.675),
+        # From the first report at 100 on, to 0.75 at 150.
+        (STEPS, 150, 0.775),
+        # Nothing was reported by then.
         (STEPS, 99, None),
-        # A restart begins again.
-        ([*STEPS, step(100, 0.9, 1), step(100, 0.85, 1)], 200, 0.85),
-        # A report without a loss still counts its examples.
-        ([step(100, 0.8), step(100, None), step(100, 0.6)], 300, 0.6),
+        # A restart begins again: from 0.9 to 0.85.
+        ([*STEPS, step(100, 0.9, 1), step(100, 0.85, 1)], 200, 0.875),
+        # A report without a loss still counts its examples: from 150 (0.75) to 300 (0.6).
+        ([step(100, 0.8), step(100, None), step(100, 0.6)], 300, 0.675),
+        # Reports that are far apart: from 0.7 at 200 to 0.5 at 400.
+        ([step(100, 0.8), step(500, 0.3)], 400, 0.6),
     ],
 )
 def test_after_so_many_examples(lines: list[Line], examples: int, expected: float | None) -> None:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mooring.stacks.reading import Counts, Reading, file_system, parse_io, parse_mounts
+from mooring.stacks.reading import (
+    Counts,
+    Reading,
+    file_system,
+    parse_io,
+    parse_mounts,
+    parse_wanted_s,
+)
 from mooring.stacks.sources import Sources
 from mooring.stacks.tool import complaint, looks
 from mooring.stacks.trainers import Process, children, loaders_of, trainers
@@ -141,3 +148,8 @@ def pids() -> list[int]:
 def test_how_often_py_spy_looked() -> None:
     assert looks("py-spy> Wrote chrome trace to 'x.json'. Samples: 49 Errors: 0") == 49
     assert looks("Error: no such process") is None
+
+
+def test_a_thread_wants_a_cpu_while_it_runs_and_while_it_has_none() -> None:
+    # Ran for 1.5 s, was ready for 0.5 s, in 7 slices.
+    assert parse_wanted_s("1500000000 500000000 7\n") == 2.0
