@@ -48,6 +48,8 @@ class Gain:
 
     @property
     def said(self) -> str:
+        if self.low == 1.0 < self.high:
+            return f"at most {self.high:.2g}×"
         if self.low == self.high:
             return f"{self.low:.2g}×"
         return f"{self.low:.2g} to {self.high:.2g}×"

@@ -105,9 +105,20 @@ def _in_step(measured: list[tuple[MemberFacts, Use]]) -> Iterator[Found]:
             weight=0.3,
             members=(member.name,),
             gain=Gain(
-                1.0, min(3.0, wanted[place] / max(others, 0.1)), "CPU time, its ÷ the others'"
+                1.0,
+                _in_step_gain(wanted[place], others),
+                "if it computed no longer than the others, who wait for so much of a step",
             ),
         )
+
+
+def _in_step_gain(wanted: float, others: float) -> float:
+    """A step gets shorter by what the others wait for it: the time that it computes longer.
+
+    More than one CPU at a time is not more than all of the time.
+    """
+    waited = min(1.0, wanted) - min(1.0, others)
+    return 1 / (1 - min(waited, 0.9))
 
 
 def _evidence(member: MemberFacts, use: Use) -> tuple[Figure, ...]:
