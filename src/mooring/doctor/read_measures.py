@@ -35,7 +35,7 @@ def _totals(report: Report) -> Iterator[Measure]:
         "duration": ("ms", 1e3 * (report.wall_s or 0.0)),
         "CPU time": ("ms", 1e3 * sum(one.cpu_s for one in report.members)),
         "bytes moved": ("B", float(moved)),
-        "peak memory": ("B", float(sum(one.peak_memory_bytes for one in report.members))),
+        "peak memory": ("B", float(sum(one.peak_memory_bytes or 0 for one in report.members))),
     }
     for name, (unit, amount) in totals.items():
         if amount > 0:
