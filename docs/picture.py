@@ -12,12 +12,14 @@ import argparse
 import io
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from mooring.app import choose_nodes, run_job
+from mooring.cli.member_lines import MemberLines
 from mooring.model.errors import MooringError
 from mooring.model.status import Phase
 from mooring.record import RunRecord
@@ -27,6 +29,7 @@ from mooring.spec import load_job
 
 _HERE = Path(__file__).resolve().parent
 _COLUMNS = 100
+_LINES = 5
 #: Far enough for steady rates, and visibly not the end.
 _MOMENT = 0.6
 
@@ -89,7 +92,14 @@ class Photographer:
             record=True, width=_COLUMNS, force_terminal=True, file=io.StringIO(), highlight=False
         )
         console.print(Text.assemble(("$ ", "dim"), self._command))
-        console.print(text.live(view, time.monotonic() - self._started_s))
+        # No more than the last lines; the run has printed for a while.
+        lines = MemberLines(view.run, terminal=True, last=_LINES).read(
+            list(view.members), list(view.members), last=True
+        )
+        if lines is not None:
+            console.print(replace(lines, lines=lines.lines[-_LINES:]), end="", crop=False)
+        elapsed_s = time.monotonic() - self._started_s
+        console.print(text.live(view, elapsed_s, view.left_s(time.time())))
         svg = console.export_svg(title="moor run", code_format=_FORMAT, unique_id="moor")
         self._target.parent.mkdir(parents=True, exist_ok=True)
         lines = [line.rstrip() for line in svg.splitlines()]

@@ -228,3 +228,18 @@ def events(moor: Moor) -> str:
         return moor.only_run().events_file.read_text()
     except FileNotFoundError:
         return ""
+
+
+def test_closed_standard_streams_do_not_matter(moor: Moor, tmp_path: Path) -> None:
+    command = " ".join(moor_in("run", job_of(tmp_path, "print('up')", 1)))
+    for closed in ("<&-", ">&-", ">&- 2>&- <&-"):
+        answer = subprocess.run(
+            ["sh", "-c", f"{command} {closed}"],
+            capture_output=True,
+            text=True,
+            env=moor.env,
+            timeout=60,
+            check=False,
+        )
+        assert (answer.returncode, answer.stderr) == (0, "")
+    assert {line for run in moor.runs() for line in run.log_file("worker-0").open()}

@@ -7,6 +7,7 @@ the run.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -228,8 +229,15 @@ def follow(screen: RunScreen, over: Callable[[], bool], pause: Callable[[float],
 
 
 def on_terminal(console: Console) -> bool:
-    """Whether a person looks at a terminal that can move its cursor (FORCE_COLOR is none)."""
-    return console.file.isatty() and not console.is_dumb_terminal
+    """Whether a person looks at a terminal that can move its cursor (FORCE_COLOR is none), and
+    nobody else writes there: a shell does while we run in its background.
+    """
+    if not console.file.isatty() or console.is_dumb_terminal:
+        return False
+    try:
+        return os.tcgetpgrp(console.file.fileno()) == os.getpgrp()
+    except OSError:
+        return True
 
 
 def _progress_line(view: RunView, left_s: float | None) -> str:

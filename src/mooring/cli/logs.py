@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import sys
 import time
 from pathlib import Path
@@ -131,7 +132,8 @@ async def _of_cluster(
 
 def _prefixes(members: list[str]) -> dict[str, str]:
     width = max(map(len, members), default=0)
+    coloured = not os.environ.get("NO_COLOR")
     return {
-        member: click.style(f"{member:<{width}} |", fg=colour(index))
+        member: click.style(f"{member:<{width}} |", fg=colour(index) if coloured else None)
         for index, member in enumerate(members)
     }

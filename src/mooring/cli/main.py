@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 
 import click
@@ -87,6 +88,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: every error that a user can cause ends in one sentence and an exit code."""
+    _open_standard_streams()
     # A command makes most of its objects once, while it imports. Looking through them again and
     # again for garbage takes a tenth of the time of a short one.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
@@ -107,6 +109,15 @@ def main() -> None:
         sys.exit(0)
     except Exception as error:
         sys.exit(_explain(error))
+
+
+def _open_standard_streams() -> None:
+    """Where the caller closed one (`>&-`), what is opened next must not take its place."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            while os.open(os.devnull, os.O_RDWR) < fd:
+                pass
+            setattr(sys, name, os.fdopen(fd, "r" if fd == 0 else "w"))
 
 
 def _explain(error: Exception) -> int:
