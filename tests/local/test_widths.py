@@ -38,6 +38,8 @@ def test_names_states_and_figures_are_whole(tmp_path: Path, columns: int) -> Non
     lines = shown.splitlines()
     [row] = [line.split() for line in lines if line.startswith(run) and "0/2" in line]
     assert row[1] == "Failed"
+    # No row goes on in a second line.
+    assert not [line for line in lines if line.strip() in ("–", "–  –")]
     assert "exited with code 3" in " ".join(shown.split())
     # In the report, in each of its blocks, and in the plan.
     for index in range(2):

@@ -98,7 +98,7 @@ def ps(
     table = Columns.of_rows(
         ("run", "phase", "running", "nodes", "took", "examples/s", "started"),
         cells,
-        gives_way={"nodes": 2, "started": 1},
+        gives_way={"nodes": 4, "started": 3, "took": 2, "examples/s": 1},
         detail="reason",
     )
     make_console().print(table)

@@ -18,6 +18,7 @@ _GAP = 2
 #: A detail narrower than this is not worth a column: it goes into a line of its own.
 _DETAIL_LEAST = 30
 _INDENT = 4
+_NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Columns:
         for row in range(len(block[0].cells)):
             line = _line([_text(column.cells[row]) for column in block], block, widths)
             said = _text(detail.cells[row]) if detail is not None else Text()
-            if not said:
+            if not said or (said.plain == _NOTHING and not beside):
                 yield line
             elif beside:
                 first, *more = _wrapped(said, console, room)
