@@ -169,6 +169,15 @@ def test_files_of_another_user_are_named(clone: Path) -> None:
     assert sentence.startswith(".venv/lib/site-packages belongs to root and you are nobody")
 
 
+@pytest.mark.skipif(not AS_ROOT, reason="needs root: gives a folder away")
+@pytest.mark.root
+def test_root_in_the_clone_of_somebody_is_told_whose_files_it_makes(clone: Path) -> None:
+    shutil.chown(clone, "nobody")
+    answer = check("owner", f"{clone}/.venv", path=os.environ["PATH"])
+    assert answer.returncode == 0
+    assert answer.stderr.startswith(f"{clone} belongs to nobody and you are root: what make writes")
+
+
 def test_an_environment_whose_python_is_gone(clone: Path) -> None:
     (clone / ".venv" / "bin").mkdir(parents=True)
     (clone / ".venv" / "bin" / "python").symlink_to("/nowhere/python")
