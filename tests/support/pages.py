@@ -32,9 +32,10 @@ NEEDS = {
     "cluster": "a Kubernetes cluster",
     "docker": "Docker and a registry",
     "minutes": "many minutes or gigabytes",
+    "example": "a framework; tests/local/test_examples.py runs this example",
 }
 #: What the tests of pages do not have.
-NOT_TRIED = frozenset({"cluster", "docker", "minutes"})
+NOT_TRIED = frozenset({"cluster", "docker", "minutes", "example"})
 _ANY = "…"
 
 
