@@ -89,9 +89,10 @@ dist.destroy_process_group()
 @pytest.mark.framework
 def test_an_own_script_of_pytorch(newcomer: Reader) -> None:
     newcomer.write(File("ddp/train.py", DDP))
-    newcomer.write(job("ddp", "pytorch", "{worker: {replicas: 2}}"))
-    code, printed = newcomer.type("moor run ddp/job.yaml")
+    code, printed = newcomer.type("moor run --workers 2 -- python ddp/train.py")
     assert code == 0, printed
+    assert "framework: pytorch (ddp/train.py imports torch)" in printed
+    assert re.search(r"^worker-0 │ epoch 2: ", printed, re.MULTILINE)
     assert "Succeeded  worker-0 and worker-1 exited with code 0" in printed
     _, logs = newcomer.type("moor logs last")
     for line in ("epoch 2: ", "rank 0 of 2, local 0", "rank 1 of 2, local 0"):
@@ -129,9 +130,9 @@ print("weight", round(float(weight.numpy()), 3))
 @pytest.mark.framework
 def test_an_own_script_with_parameter_servers(newcomer: Reader) -> None:
     newcomer.write(File("ps/train.py", PS))
-    newcomer.write(job("ps", "tensorflow", "{chief: {}, ps: {replicas: 1}, worker: {replicas: 1}}"))
-    code, printed = newcomer.type("moor run ps/job.yaml")
+    code, printed = newcomer.type("moor run --ps 1 --workers 1 -- python ps/train.py")
     assert code == 0, printed
+    assert "framework: tensorflow (ps/train.py imports tensorflow)" in printed
     assert "Succeeded  chief-0 exited with code 0" in printed
     assert "weight 0.608" in newcomer.type("moor logs last chief")[1]
     # Which server carried how much.
@@ -150,8 +151,7 @@ signal.pause()
 
 def test_a_script_that_fails_says_why_without_a_look_into_files(newcomer: Reader) -> None:
     newcomer.write(File("fails/train.py", FAILS))
-    newcomer.write(job("fails", "indexed", "{worker: {replicas: 2}}"))
-    code, printed = newcomer.type("moor run fails/job.yaml")
+    code, printed = newcomer.type("moor run --workers 2 -- python fails/train.py")
     assert code == 1
     assert "Failed  worker-1 exited with code 1" in printed
     assert re.search(r"^worker-1 ! ValueError: no such column: clicks$", printed, re.MULTILINE)
@@ -163,8 +163,8 @@ HANGS = "import signal\nprint('waiting', flush=True)\nsignal.pause()\n"
 
 def test_a_script_that_hangs_ends_with_its_time_limit(newcomer: Reader) -> None:
     newcomer.write(File("hangs/train.py", HANGS))
-    newcomer.write(job("hangs", "indexed", "{worker: {replicas: 2}}", "  timeLimit: 3s\n"))
-    code, printed = newcomer.type("moor run hangs/job.yaml")
+    command = "moor run --workers 2 --set timeLimit=3s -- python hangs/train.py"
+    code, printed = newcomer.type(command)
     assert code == 1
     assert "Failed  over its time limit of 3s" in printed
     assert nothing_is_left(newcomer)
