@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
-from mooring.cli.main import main
+from mooring.cli.main import cli, main
 from mooring.spec import load_job
 from support.moor import Moor
 
@@ -126,6 +127,19 @@ def test_a_bad_command_line_is_refused_with_what_would_work(
     assert said in stderr
     assert "hunter2" not in stderr
     assert moor.runs() == []
+
+
+def test_a_shell_completes_an_unfinished_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here)
+    for line, found in (
+        (["run", "train.py", "--wor"], "--workers"),
+        (["run", "--framework", "py"], "pytorch"),
+        (["run", "--", "python", "tr"], None),
+    ):
+        *words, unfinished = line
+        complete = ShellComplete(cli, {}, "moor", "_MOOR_COMPLETE")
+        items = [item.value for item in complete.get_completions(words, unfinished)]
+        assert found is None or found in items
 
 
 @pytest.mark.framework

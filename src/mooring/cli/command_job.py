@@ -107,9 +107,10 @@ def _check_program(command: Sequence[str], here: Path) -> None:
 
 def _framework(command: tuple[str, ...], options: CommandOptions, here: Path) -> tuple[str, str]:
     """The framework and why it is that one."""
-    from mooring.bodies.local.sources import imports_of
+    from mooring.bodies.local.sources import imports_of, scan
     from mooring.frameworks.commands import python_command
     from mooring.frameworks.engines import framework_of_imports, framework_of_program
+    from mooring.frameworks.imports import Imports
     from mooring.model.errors import BadInput
 
     if options.framework is not None:
@@ -126,8 +127,10 @@ def _framework(command: tuple[str, ...], options: CommandOptions, here: Path) ->
     python = python_command(words)
     if python is None:
         return "indexed", "each worker is told its index and the count"
-    imports, _ = imports_of(python, here)
-    found_by = framework_of_imports(imports) if imports is not None else None
+    imports = imports_of(python, here, follow=False) or Imports()
+    # Through modules of its own it is enough that an engine is named.
+    indirect = Imports(sometimes=scan(python, here).names)
+    found_by = framework_of_imports(imports) or framework_of_imports(indirect)
     if found_by is None:
         return "indexed", f"{python.said} imports no engine"
     return found_by[0], f"{python.said} imports {found_by[1]}"

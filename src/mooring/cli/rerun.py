@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mooring.record import RunRecord
-    from mooring.record.start import Start as StartRecord
+    from mooring.record.start import Start
     from mooring.spec import TrainingJob
 
 
@@ -58,7 +58,7 @@ def rerun(
     What is different is said: scripts that have changed, variables that are not set any more.
     """
     from mooring.app import choose_nodes
-    from mooring.cli.run import Origin, Start, start_job
+    from mooring.cli.run import JobStart, Origin, start_job
     from mooring.record import find_run
     from mooring.record.start import changes_since, read_start
     from mooring.spec import load_job
@@ -88,11 +88,11 @@ def rerun(
 
     origin = Origin(folder, f"rerun of {old.info.id}", notes)
     where = choose_nodes(nodes, nic_mbps)
-    start = Start(job, origin, where, given, stacks, directory, say_python)
+    start = JobStart(job, origin, where, given, stacks, directory, say_python)
     return start_job(start, quiet=quiet, only=only, detach=detach)
 
 
-def _folder(run: RunRecord, start: StartRecord | None, job: TrainingJob) -> Path:
+def _folder(run: RunRecord, start: Start | None, job: TrainingJob) -> Path:
     """The folder that the job's paths are relative to. Raises BadInput if it is gone and needed."""
     from mooring.model.errors import BadInput
 

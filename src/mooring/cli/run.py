@@ -114,7 +114,7 @@ def run(
 
     job, origin = _job_of(job_file, command, overrides, without_file, environment)
     given, where = environment.given(job), choose_nodes(nodes, nic_mbps)
-    start = Start(job, origin, where, given, stacks, directory)
+    start = JobStart(job, origin, where, given, stacks, directory)
     probing = Probing(probe_s, pairs) if fix else None
     return start_job(start, quiet=quiet, only=only, detach=detach, probing=probing)
 
@@ -133,7 +133,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Start:
+class JobStart:
     """A job and all that its run takes beside what is shown of it."""
 
     job: TrainingJob
@@ -179,7 +179,7 @@ def _job_of(
 
 
 def start_job(
-    start: Start,
+    start: JobStart,
     *,
     quiet: bool,
     only: tuple[str, ...],
@@ -229,7 +229,7 @@ class _Asked:
     """What stays the same for a probe and the run after it."""
 
     console: Console
-    start: Start
+    start: JobStart
     shown: Shown
     on_start: Callable[[RunRecord], None] = lambda run: None
 

@@ -25,13 +25,14 @@ class RunCommand(click.Command):
     """Takes the words after `--` as the `command`, untouched, and sees who forgot the `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        command: tuple[str, ...] = ()
         if "--" in args:
             at = args.index("--")
             args, command = args[:at], tuple(args[at + 1 :])
-            if not command:
+            if not command and not ctx.resilient_parsing:
                 raise click.UsageError("There is no command after '--'.", ctx)
-        else:
-            command = ()
+        elif not ctx.resilient_parsing:
+            # A shell that completes a line parses what is not finished yet.
             self._refuse_program(ctx, args)
         rest = super().parse_args(ctx, args)
         ctx.params["command"] = command

@@ -8,6 +8,7 @@ packages or change where modules come from. `sometimes` has all the others.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,16 +25,21 @@ _DOUBTFUL_OF = {
     "os": {"system", "_exit", "abort", "popen"},
 }
 _DOUBTFUL_MODULES = {"site", "subprocess", "importlib", "runpy", "pip", "pkg_resources", "imp"}
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*"
+    r"(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([^\n#;]*)|import[ \t]+([^\n#;]+))",
+    re.MULTILINE,
+)
+_DOTTED = re.compile(r"\w+(\.\w+)*")
 _DOUBTFUL_NAMES = {"exec", "eval", "__import__", "exit", "quit"}
 
 
 @dataclass(frozen=True)
 class Imports:
-    """Top-level names of the modules that a program imports, and the short texts in it."""
+    """Top-level names of the modules that a program imports."""
 
     always: frozenset[str] = frozenset()
     sometimes: frozenset[str] = frozenset()
-    texts: frozenset[str] = frozenset()
 
 
 def read_imports(text: str, package: str, read_module: ReadModule) -> Imports | None:
@@ -45,9 +51,38 @@ def read_imports(text: str, package: str, read_module: ReadModule) -> Imports | 
     certain = reader.read(text, package)
     if certain is None:
         return None
-    return Imports(
-        frozenset(reader.always), frozenset(reader.others - reader.always), frozenset(reader.texts)
-    )
+    return Imports(frozenset(reader.always), frozenset(reader.others - reader.always))
+
+
+def named_modules(text: str, package: str) -> set[str]:
+    """The dotted names that a text seems to import: found by search, in a fraction of the time.
+
+    `from a import b` names `a` and `a.b`, which may be a module.
+    """
+    found: set[str] = set()
+    for base, names, plain in _IMPORT.findall(text):
+        if plain:
+            found.update(words[0] for part in plain.split(",") if (words := part.split()))
+            continue
+        absolute = _resolved(base, package)
+        if absolute:
+            found.add(absolute)
+            parts = names.strip("() ").split(",")
+            found.update(f"{absolute}.{words[0]}" for part in parts if (words := part.split()))
+    return {name for name in found if _DOTTED.fullmatch(name)}
+
+
+def _resolved(base: str, package: str) -> str:
+    """`..model` within `pkg.sub` is `pkg.model`; empty if there is no such package."""
+    name = base.lstrip(".")
+    level = len(base) - len(name)
+    if not level:
+        return name
+    parts = package.split(".") if package else []
+    if level > len(parts):
+        return ""
+    kept = parts[: len(parts) - level + 1]
+    return ".".join([*kept, *([name] if name else [])])
 
 
 @dataclass
@@ -55,7 +90,6 @@ class _Reader:
     read_module: ReadModule
     always: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
     _seen: set[str] = field(default_factory=set)
     _certain: bool = True
 
@@ -65,10 +99,7 @@ class _Reader:
         if tree is None:
             return None
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if len(node.value) <= 64:
-                    self.texts.add(node.value)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
+            if isinstance(node, ast.Import | ast.ImportFrom):
                 self.others |= {name.partition(".")[0] for name in _absolute(node, package)}
         self._body(tree.body, package)
         # What is imported inside functions and conditions: for what the program is about.
@@ -142,13 +173,7 @@ def _candidates(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[str
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:
-    if not node.level:
-        return node.module or ""
-    parts = package.split(".") if package else []
-    if node.level > len(parts):
-        return ""
-    kept = parts[: len(parts) - node.level + 1]
-    return ".".join([*kept, *([node.module] if node.module else [])])
+    return _resolved("." * node.level + (node.module or ""), package)
 
 
 def _is_doubtful(node: ast.AST) -> bool:

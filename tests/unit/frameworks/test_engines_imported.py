@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mooring.frameworks.engines import framework_of_imports, framework_of_program
-from mooring.frameworks.imports import Imports, read_imports
+from mooring.frameworks.imports import Imports, named_modules, read_imports
 
 
 def imports(text: str, **modules: str) -> Imports:
@@ -87,8 +87,20 @@ def test_modules_that_import_each_other_end() -> None:
     assert "torch" in imports("import a", a="import b", b="import a\nimport torch").always
 
 
-def test_texts_name_the_variables_that_a_program_reads() -> None:
-    assert "HF_TOKEN" in imports("import os\nprint(os.environ['HF_TOKEN'])").texts
+@pytest.mark.parametrize(
+    ("text", "package", "expected"),
+    [
+        ("import a, b.c as d # e", "", {"a", "b.c"}),
+        ("from a import b as c, d", "", {"a", "a.b", "a.d"}),
+        ("from a.b import (c,\n    d)", "", {"a.b", "a.b.c"}),
+        ("def f():\n    import a; import b", "", {"a", "b"}),
+        ("from . import x\nfrom ..y import z", "p.q", {"p.q", "p.q.x", "p.y", "p.y.z"}),
+        ("from . import x", "", set()),
+        ("# import a\nimported = 1\n'import b'", "", set()),
+    ],
+)
+def test_modules_that_a_text_names(text: str, package: str, expected: set[str]) -> None:
+    assert named_modules(text, package) == expected
 
 
 def test_a_text_that_is_no_python_says_nothing() -> None:
@@ -119,7 +131,10 @@ class A:""".splitlines()
 @example("(" * 5000)
 def test_any_text_has_an_answer(text: str) -> None:
     found = read_imports(text, "pkg", lambda name: (text, name == "a"))
+    named = {name.partition(".")[0] for name in named_modules(text, "pkg")}
     if found is not None:
+        # What is searched for quickly is only looked at closely where it is found.
+        assert found.always <= named
         assert found.always.isdisjoint(found.sometimes)
 
 

@@ -104,6 +104,18 @@ def test_an_interpreter_without_an_answer_refuses_nothing(
     assert found.notes == (f"python: {sys.executable} ({interpreters.OF_JOB})",)
 
 
+def test_scripts_of_other_programs_are_known_by_their_hash(tmp_path: Path) -> None:
+    for name in ("run.sh", "ddp.py", "prog"):
+        (tmp_path / name).write_text(name)
+    roles = {
+        "a": {"command": ["sh", "run.sh", "gone.sh"]},
+        "b": {"command": ["torchrun", "ddp.py"]},
+        "c": {"command": ["./prog"]},
+    }
+    found = programs(tmp_path, "indexed", roles=roles)
+    assert {Path(path).name for path in found.hashes} == {"run.sh", "ddp.py", "prog"}
+
+
 @pytest.mark.parametrize(
     ("argv", "name"),
     [

@@ -18,9 +18,8 @@ from types import MappingProxyType
 from mooring import frameworks
 from mooring.bodies.local import interpreters
 from mooring.bodies.local.interpreters import Answer, Interpreter
-from mooring.bodies.local.sources import Sources, imports_of
+from mooring.bodies.local.sources import Scan, Sources, imports_of, scan
 from mooring.frameworks.commands import PythonCommand, python_command, with_interpreter
-from mooring.frameworks.imports import Imports
 from mooring.model.engine import Engine
 from mooring.model.errors import NotInstalled
 from mooring.model.member import Gang, Member
@@ -144,7 +143,7 @@ class _Looker:
     cwd: Path
     chosen: Interpreter | None
     _answers: dict[tuple[object, ...], Answer | None] = field(default_factory=dict)
-    _read: dict[PythonCommand, tuple[Imports | None, Sources]] = field(default_factory=dict)
+    _scans: dict[PythonCommand, Scan] = field(default_factory=dict)
 
     @property
     def _wanted(self) -> list[Engine]:
@@ -177,13 +176,16 @@ class _Looker:
         missing: list[Missing],
     ) -> RoleProgram:
         """A command that is not Python's, but may start the job's: `torchrun`, a shell."""
+        sources = Sources(self.cwd)
+        sources.hash_words(program.argv)
+        program = replace(program, missing=tuple(missing), hashes=sources.hashes)
         if interpreter is None or not program.argv:
-            return replace(program, missing=tuple(missing))
+            return program
         command = PythonCommand(0, interpreter.path)
         answer = interpreters.glance(interpreter, frozenset())
-        answer = answer or self._ask(interpreter.path, command, Sources(self.cwd), environ)
+        answer = answer or self._ask(interpreter.path, command, self.cwd, environ)
         known = replace(interpreter, version=answer.version if answer else "")
-        return replace(program, interpreter=known, missing=tuple(missing))
+        return replace(program, interpreter=known)
 
     def _python(
         self,
@@ -193,21 +195,20 @@ class _Looker:
         environ: Mapping[str, str],
         missing: list[Missing],
     ) -> RoleProgram:
-        if command not in self._read:
-            self._read[command] = imports_of(command, self.cwd)
-        imports, sources = self._read[command]
+        if command not in self._scans:
+            self._scans[command] = scan(command, self.cwd)
+        found = self._scans[command]
         path = program.argv[command.at]
-        certain = imports.always if imports is not None else frozenset()
-        needed = certain & {engine.module for engine in self._wanted}
+        needed = found.names & {engine.module for engine in self._wanted}
         answer = None
         if command.is_open and interpreter is not None and "S" not in command.path_options:
             answer = interpreters.glance(interpreter, needed)
         if answer is None and (command.is_open or needed):
-            answer = self._ask(path, command, sources, environ)
+            answer = self._ask(path, command, found.folder, environ)
         if answer is not None and interpreter is not None and command.is_open:
             interpreter = replace(interpreter, version=answer.version)
         if answer is not None:
-            gone = needed - answer.modules
+            gone = self._certain(command, needed - answer.modules)
             lacks = [engine for engine in self._wanted if engine.module in gone]
             where = interpreter.said if interpreter and command.is_open else path
             missing += _missing_modules(command, lacks, path, where, answer)
@@ -215,24 +216,29 @@ class _Looker:
             program,
             interpreter=interpreter if command.is_open else None,
             missing=tuple(missing),
-            hashes=dict(sources.hashes),
-            texts=imports.texts if imports is not None else frozenset(),
+            hashes=found.hashes,
+            texts=found.texts,
         )
+
+    def _certain(self, command: PythonCommand, modules: frozenset[str]) -> frozenset[str]:
+        """Those that the program is certain to import. Parsing takes its time: if need be only."""
+        imports = imports_of(command, self.cwd) if modules else None
+        return modules & imports.always if imports is not None else frozenset()
 
     def _ask(
         self,
         path: str,
         command: PythonCommand,
-        sources: Sources,
+        folder: Path,
         environ: Mapping[str, str],
     ) -> Answer | None:
-        key = (path, command.path_options, sources.folder, *_of_python(environ))
+        key = (path, command.path_options, folder, *_of_python(environ))
         if key not in self._answers:
             self._answers[key] = interpreters.ask(
                 path,
                 [*(engine.module for engine in self._wanted), "pip"],
                 options=command.path_options,
-                folder=str(sources.folder),
+                folder=str(folder),
                 environ=environ,
                 cwd=self.cwd,
             )
