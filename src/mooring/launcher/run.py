@@ -282,22 +282,33 @@ class Member:
 
     def _take_sample(self) -> float:
         if self._sampler is None:
-            # Not needed to start, so loaded when the processes already run.
-            from . import gpus, linux, nics, sockets
-            from .sample import Sampler
-
-            peers = sockets.peer_addresses(self._contract.peers, self._addresses)
-            self._sampler = Sampler(
-                self._groups,
-                sockets.Traffic(peers, nics.find()) if linux.AVAILABLE else None,
-                self._contract.sample_interval_s,
-                self._reaped_before,
-                gpus.find(self._contract.gpus),
-            )
+            self._sampler = self._new_sampler(self._all_ended())
         self._journal.write("sample", self._sampler.take())
         if self._sharing is not None:
             self._sharing.tell_cpus(budget.held_cpus())
         return self._sampler.interval_s
+
+    def _new_sampler(self, over: bool) -> Sampler:
+        """Not needed to start, so loaded when the processes already run.
+
+        Once they have ended, `over`, they have no sockets or devices left to look at.
+        """
+        from .sample import Sampler
+
+        if over:
+            return Sampler(
+                self._groups, None, self._contract.sample_interval_s, self._reaped_before, None
+            )
+        from . import gpus, linux, nics, sockets
+
+        peers = sockets.peer_addresses(self._contract.peers, self._addresses)
+        return Sampler(
+            self._groups,
+            sockets.Traffic(peers, nics.find()) if linux.AVAILABLE else None,
+            self._contract.sample_interval_s,
+            self._reaped_before,
+            gpus.find(self._contract.gpus),
+        )
 
     # Ending.
 

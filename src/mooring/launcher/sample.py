@@ -15,7 +15,6 @@ import time
 
 from . import cgroups, procfs
 from .cells import Cells
-from .sockets import Traffic
 from .threads import Threads
 
 TYPE_CHECKING = False
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Mapping
 
     from . import gpus
+    from .sockets import Traffic
 
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 # macOS counts bytes, the others thousands of them.
