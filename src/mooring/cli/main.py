@@ -109,6 +109,9 @@ def main() -> None:
         sys.exit(0)
     except Exception as error:
         sys.exit(_explain(error))
+    finally:
+        # The process ends: nobody needs to look for garbage once more.
+        gc.freeze()
 
 
 def _open_standard_streams() -> None:
