@@ -88,6 +88,7 @@ def test_the_framework_is_seen_from_the_imports(moor: Moor, here: Path) -> None:
         (["r.sh", "x"], "moor run -- sh r.sh x"),
         (["prog"], "moor run -- ./prog"),
         (["--", "train.py"], "moor run -- python train.py"),
+        (["x" * 300], "file name too long"),
         (["--"], "no command after '--'"),
         (["job.yaml", "--", "true"], "one of the two"),
         (["job.yaml", "--workers", "3"], "--set roles.worker.replicas=3"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -33,7 +34,9 @@ class RunCommand(click.Command):
                 raise click.UsageError("There is no command after '--'.", ctx)
         elif not ctx.resilient_parsing:
             # A shell that completes a line parses what is not finished yet.
-            self._refuse_program(ctx, args)
+            # A word that is no possible path is no program: the job file's reader refuses it.
+            with suppress(OSError):
+                self._refuse_program(ctx, args)
         rest = super().parse_args(ctx, args)
         ctx.params["command"] = command
         return rest

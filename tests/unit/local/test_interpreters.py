@@ -90,6 +90,17 @@ def test_without_a_python_there_is_python3_and_then_our_own(tmp_path: Path) -> N
     assert (chosen.path, chosen.origin) == (sys.executable, interpreters.OWN)
 
 
+def test_what_may_not_be_looked_at_is_not_there(tmp_path: Path) -> None:
+    """Asking for a name that is too long fails as asking for one in another user's home does."""
+    python = make_program(tmp_path / "a" / "python")
+    hidden = tmp_path / ("x" * 300)
+    chosen = in_shell(environ(tmp_path / "a", hidden, VIRTUAL_ENV=hidden, CONDA_PREFIX=hidden))
+    assert chosen.path == str(python)
+    for given in (str(hidden), "~no-such-user/venv"):
+        with pytest.raises(BadInput, match=r"spec\.python"):
+            of_job(given, tmp_path, "job.yaml")
+
+
 @pytest.mark.parametrize("given", ["venv", "./venv", "venv/bin/python", "../jobs/venv", "{}/venv"])
 def test_the_jobs_python_is_relative_to_its_file(tmp_path: Path, given: str) -> None:
     folder = tmp_path / "jobs"

@@ -77,20 +77,23 @@ class Interpreter:
 
 def of_job(given: str, folder: Path, source: str) -> Interpreter:
     """What `spec.python` names, relative to `folder`: an interpreter or an environment's folder."""
-    path = folder / Path(given).expanduser()
     accepted = "an interpreter, or the folder of a virtual or conda environment"
 
     def refused(found: str) -> BadInput:
         return BadInput.at(source, "spec.python", f"{given!r}, {found}", accepted)
 
+    try:
+        path = folder / Path(given).expanduser()
+    except RuntimeError:
+        raise refused("in a home that is not known") from None
     # Not resolved: an environment is recognised by the path of its interpreter, which is a link.
     path = Path(os.path.normpath(path.absolute()))
-    if path.is_dir():
+    if _is_dir(path):
         inside = _interpreter_in(path)
         if inside is None:
             raise refused("a folder without bin/python")
         path = inside
-    elif not path.exists():
+    elif not _is_file(path):
         raise refused("which does not exist")
     if not os.access(path, os.X_OK):
         raise refused("which is not executable")
@@ -119,17 +122,32 @@ def in_shell(environ: Mapping[str, str], word: str = "python") -> Interpreter:
 
 def _interpreter_in(folder: Path) -> Path | None:
     names = [folder / "bin" / name for name in PYTHON]
-    return next((path for path in names if path.is_file()), None)
+    return next((path for path in names if _is_file(path)), None)
 
 
 def _environment_of(interpreter: Path) -> str:
     folder = interpreter.parent.parent
-    is_one = (folder / "pyvenv.cfg").is_file() or _is_conda(folder)
+    is_one = _is_file(folder / "pyvenv.cfg") or _is_conda(folder)
     return str(folder) if is_one and interpreter.parent.name == "bin" else ""
 
 
 def _is_conda(folder: Path) -> bool:
-    return (folder / "conda-meta").is_dir()
+    return _is_dir(folder / "conda-meta")
+
+
+def _is_file(path: Path) -> bool:
+    """No, too, of a path that may not be looked at: another user's, or one that is too long."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)

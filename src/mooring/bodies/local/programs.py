@@ -128,7 +128,7 @@ def look_at(
     """
     given = job.spec.python
     chosen = interpreters.of_job(given, job_dir, source) if given else None
-    if chosen is None and os.access(again, os.X_OK) and Path(again).is_file():
+    if chosen is None and again and os.access(again, os.X_OK):
         chosen = replace(interpreters.of_job(again, job_dir, source), origin="as in that run")
     first = {member.id.role: member for member in reversed(gang.members)}
     looker = _Looker(frameworks.find(job.spec.framework, source).engine, working_dir, chosen)
