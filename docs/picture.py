@@ -94,7 +94,7 @@ class Photographer:
         console.print(Text.assemble(("$ ", "dim"), self._command))
         # No more than the last lines; the run has printed for a while.
         lines = MemberLines(view.run, terminal=True, last=_LINES).read(
-            list(view.members), list(view.members), last=True
+            list(view.members), dict.fromkeys(view.members, 1), last=True
         )
         if lines is not None:
             console.print(replace(lines, lines=lines.lines[-_LINES:]), end="", crop=False)

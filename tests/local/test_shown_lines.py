@@ -243,3 +243,22 @@ def test_closed_standard_streams_do_not_matter(moor: Moor, tmp_path: Path) -> No
         )
         assert (answer.returncode, answer.stderr) == (0, "")
     assert {line for run in moor.runs() for line in run.log_file("worker-0").open()}
+
+
+def test_lines_of_several_processes_in_a_member_say_which_one(moor: Moor, tmp_path: Path) -> None:
+    code = "import os; print('rank', os.environ['RANK'])"
+    job = write_job(
+        tmp_path,
+        framework="pytorch",
+        command=python(code),
+        roles={"worker": {"replicas": 2, "processes": 2}},
+    )
+    answer = moor("run", job)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    lines = [line for line in answer.stdout.splitlines() if "│" in line]
+    assert sorted(lines) == [
+        "worker-0:0 │ rank 0",
+        "worker-0:1 │ rank 1",
+        "worker-1:0 │ rank 2",
+        "worker-1:1 │ rank 3",
+    ]

@@ -100,10 +100,13 @@ class RunScreen:
     def tick(self, *, last: bool = False) -> None:
         now_s = time.monotonic()
         due = last or now_s >= self._draw_due_s
+        members = self.view.members.values()
+        if due or any(member.running_s is None for member in members):
+            # Before the lines: who runs by now has told how many processes it has, who has ended
+            # has all its lines in its log.
+            self.view.update()
         if due:
             self._draw_due_s = now_s + _REFRESH_S
-            # Before the lines: whoever has ended by now has all its lines in its log.
-            self.view.update()
         if self._shown.quiet:
             return
         if self._shown.lines:
@@ -129,12 +132,10 @@ class RunScreen:
         return self._eta.left_s(now_s, self.view.left_s(now_s))
 
     def _print_lines(self, last: bool) -> None:
-        everybody = list(self.view.members)
-        if not everybody:
-            return
+        processes = {name: member.processes for name, member in self.view.members.items()}
         only = self._shown.only
-        chosen = [name for name in everybody if not only or name in only]
-        lines = self._lines.read(chosen, everybody, last=last)
+        chosen = [name for name in processes if not only or name in only]
+        lines = self._lines.read(chosen, processes, last=last)
         if lines is not None:
             self._console.print(lines, end="", crop=False, soft_wrap=True, highlight=False)
 

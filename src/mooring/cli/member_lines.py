@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -65,11 +65,26 @@ class MemberLines:
         self._recent: deque[LogLine] = deque(maxlen=_REMEMBERED)
 
     def read(
-        self, chosen: Sequence[str], everybody: Sequence[str], *, last: bool = False
+        self, chosen: Sequence[str], processes: Mapping[str, int], *, last: bool = False
     ) -> ManyLines | None:
-        """Lines of the `chosen` members since the last call; with `last` all that is held, too."""
+        """Lines of the `chosen` members since the last call; with `last` all that is held, too.
+
+        `processes`: how many local processes each member of the job has. Where there are several,
+        a line is that of `worker-0:1`, by the local rank.
+        """
         lines = self._take(chosen, last)
         self._recent.extend(lines)
+        everybody = [
+            name
+            for member, count in processes.items()
+            for name in ([member] if count <= 1 else [f"{member}:{rank}" for rank in range(count)])
+        ]
+        lines = [
+            line._replace(member=f"{line.member}:{line.rank}")
+            if processes.get(line.member, 1) > 1
+            else line
+            for line in lines
+        ]
         if self._terminal:
             shown = self._collapse.add(lines, time.monotonic())
             if last:
@@ -139,13 +154,17 @@ class ManyLines:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = max((len(name) for name in self.everybody), default=0)
-        styles = {name: Style.parse(colour(index)) for index, name in enumerate(self.everybody)}
+        members = list(dict.fromkeys(name.partition(":")[0] for name in self.everybody))
+        colours = {member: Style.parse(colour(index)) for index, member in enumerate(members)}
+        styles = {name: colours[name.partition(":")[0]] for name in self.everybody}
+        order = {name: index for index, name in enumerate(self.everybody)}
         several, plain, err = Style.parse("bold"), Style(), Style.parse("yellow")
         if self.note:
             yield Segment(f"{self.note}\n", Style.parse("dim"))
         for line in self.lines:
-            members = sorted(line.counts, key=self.everybody.index)
-            name, also = label(members, self.everybody)
+            # Whoever printed before it was known how many processes it has comes first.
+            printed_by = sorted(line.counts, key=lambda name: order.get(name, -1))
+            name, also = label(printed_by, self.everybody)
             said = printable(line.text)
             suffix = line.suffix + also
             if self.cut:

@@ -20,13 +20,14 @@ _ERRORS = 30
 
 class LogLine(NamedTuple):
     """Times are UTC and of one width: they sort as they are. Lines of one read share a time, so
-    sort by `at` alone, which keeps their order. `stream` is `out` or `err`.
+    sort by `at` alone, which keeps their order. `stream` is `out` or `err`, `rank` the local one.
     """
 
     at: str
     member: str
     text: str
     stream: str = "out"
+    rank: int = 0
 
 
 class NewLines(NamedTuple):
@@ -41,7 +42,8 @@ def parse_log_line(line: str, member: str) -> LogLine:
     fields = line.split(" ", _FIELDS - 1)
     if len(fields) < _FIELDS:
         return LogLine(fields[0], member, "")
-    return LogLine(fields[0], member, fields[3], fields[1])
+    rank = int(fields[2]) if fields[2].isdecimal() else 0
+    return LogLine(fields[0], member, fields[3], fields[1], rank)
 
 
 def read_log(path: Path, member: str, last: int | None = None) -> Iterator[LogLine]:

@@ -68,6 +68,7 @@ class MemberView:
     last_report_s: float | None = None
     first_report_examples: int = 0
     running_s: float | None = None
+    processes: int = 1
     sampled_until_s: float | None = None
     first_loss: float | None = None
     last_loss: float | None = None
@@ -125,8 +126,10 @@ class MemberView:
             self.budget = budget if isinstance(budget, dict) else {}
             notes = line.get("notes")
             self.notes = tuple(str(note) for note in notes) if isinstance(notes, list) else ()
-        elif kind == "running" and self.running_s is None:
-            self.running_s = at_s
+        elif kind == "running":
+            pids = line.get("pids")
+            self.processes = len(pids) if isinstance(pids, list) else 1
+            self.running_s = at_s if self.running_s is None else self.running_s
         elif kind == "step":
             self._step(line, at_s)
         elif kind == "sample":

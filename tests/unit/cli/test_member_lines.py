@@ -15,6 +15,7 @@ from mooring.record.logs import read_log
 from mooring.report.lines import ShownLine
 
 MEMBERS = ("worker-0", "worker-1", "worker-2")
+ALONE = dict.fromkeys(MEMBERS, 1)
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_who_prints_little_is_heard_beside_a_flood(
     count = 2 * pace.burst
     write(run, "worker-0", count)
     write(run, "worker-1", 3, "no data", "err")
-    lines = shown(MemberLines(run, terminal=terminal).read(MEMBERS, MEMBERS))
+    lines = shown(MemberLines(run, terminal=terminal).read(MEMBERS, ALONE))
     quiet = [line for line in lines if line.startswith("worker-1")]
     assert quiet == [f"worker-1 ! no data {number}" for number in range(3)]
     flood = [line for line in lines if line.startswith("worker-0")]
@@ -60,11 +61,11 @@ def test_who_prints_little_is_heard_beside_a_flood(
 def test_after_a_flood_nothing_is_shown_until_there_is_room_for_some(run: RunRecord) -> None:
     lines = MemberLines(run, terminal=True)
     write(run, "worker-0", 2 * TERMINAL.burst)
-    assert lines.read(MEMBERS, MEMBERS) is not None
+    assert lines.read(MEMBERS, ALONE) is not None
     write(run, "worker-0", 100, "more")
-    assert lines.read(MEMBERS, MEMBERS) is None
+    assert lines.read(MEMBERS, ALONE) is None
     # At the end some of them are shown all the same.
-    last = shown(lines.read(MEMBERS, MEMBERS, last=True))
+    last = shown(lines.read(MEMBERS, ALONE, last=True))
     assert last[-1] == "worker-0 │ more 99"
     assert 20 < len(last) < 100
 
@@ -74,12 +75,27 @@ def test_lines_shown_just_before_are_known(run: RunRecord) -> None:
     write(run, "worker-0", 3)
     words = list(read_log(run.log_file("worker-0"), "worker-0"))
     assert not lines.showed(words)
-    lines.read(MEMBERS, MEMBERS)
+    lines.read(MEMBERS, ALONE)
     assert lines.showed(words)
     # Further up than anybody looks.
     write(run, "worker-1", 200)
-    lines.read(MEMBERS, MEMBERS)
+    lines.read(MEMBERS, ALONE)
     assert not lines.showed(words)
+
+
+def test_members_of_several_processes_say_which_one(run: RunRecord) -> None:
+    stamp = "2026-01-01T00:00:00.000000Z"
+    for member in ("worker-0", "worker-1"):
+        text = "".join(f"{stamp} out {rank} up\n" for rank in range(2))
+        run.log_file(member).write_text(text)
+    with run.log_file("worker-1").open("a") as file:
+        file.write(f"{stamp} err 1 no data\n")
+    processes = {"worker-0": 2, "worker-1": 2}
+    lines = MemberLines(run, terminal=True)
+    assert shown(lines.read(list(processes), processes, last=True)) == [
+        "worker-*   │ up",
+        "worker-1:1 ! no data",
+    ]
 
 
 @pytest.mark.parametrize("width", [30, 60, 80])
