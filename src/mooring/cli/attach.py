@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from mooring.interrupts import StopSignals
     from mooring.record import RunRecord
 
-_NEXT_RUN_POLL_S = 0.2
+_NEXT_RUN_POLL_S = 0.1
+#: A process whose run has ended and is no probe has left by then, unless its output is held up.
+_LEAVES_S = 3.0
 
 
 @click.command()
@@ -54,7 +56,7 @@ def attach(run: str, tail: int | None, quiet: bool, only: tuple[str, ...]) -> in
         while True:
             screen = RunScreen(console, record, shown)
             followed = _follow(screen, record, signals)
-            following = _run_after_probe(record, screen, signals) if followed else None
+            following = _next_run(record, screen, signals) if followed else None
             if following is None:
                 break
             record, shown = following, replace(shown, last=None)
@@ -81,18 +83,21 @@ def _follow(screen: RunScreen, run: RunRecord, signals: StopSignals) -> bool:
     return screen.view.phase.final or not asked_to_leave
 
 
-def _run_after_probe(probe: RunRecord, screen: RunScreen, signals: StopSignals) -> RunRecord | None:
-    """The run that the same process starts once its probe is over; None if this was no probe."""
+def _next_run(ended: RunRecord, screen: RunScreen, signals: StopSignals) -> RunRecord | None:
+    """The run that the same process starts after this one: `--fix` probes before it runs."""
     from mooring.doctor.probing import PROBED
     from mooring.record import list_runs
 
-    while screen.view.reason == PROBED and probe.alive() and not signals.take():
+    # A probe may also end by itself. Its process then goes on at once, any other ends.
+    probed = screen.view.reason == PROBED
+    until_s = time.monotonic() + (float("inf") if probed else _LEAVES_S)
+    owner = (ended.info.pid, ended.info.pid_started_s)
+    while ended.info.stops_by_signal and ended.alive() and time.monotonic() < until_s:
         for run in list_runs():
-            same = (run.info.pid, run.info.pid_started_s) == (
-                probe.info.pid,
-                probe.info.pid_started_s,
-            )
-            if same and run.info.created_s > probe.info.created_s:
+            later = run.info.created_s > ended.info.created_s
+            if later and (run.info.pid, run.info.pid_started_s) == owner:
                 return run
+        if signals.take():
+            break
         time.sleep(_NEXT_RUN_POLL_S)
     return None
