@@ -16,7 +16,7 @@ LEAST_S = 30.0
 LEAST_WITHOUT_STEPS_S = 120.0
 #: So many times the longest pause between two reports so far.
 _TIMES_LONGEST = 5.0
-#: A member that uses more than this part of a CPU, or moves more, is at work.
+#: A member that wants more than this part of a CPU, or moves more, is at work.
 _BUSY_CPUS = 0.2
 _BUSY_BYTES_PER_S = 10_000.0
 #: The pause after the first report often has compilation in it: it counts until others are known.
@@ -112,7 +112,8 @@ class Progress:
         self._moved(at_s)
 
     def _sample(self, member: str, line: Mapping[str, JsonValue], at_s: float) -> None:
-        cpu_s = _number(line.get("cpu_s"))
+        # Who is ready to run and has no CPU is at work, on a busy machine.
+        cpu_s = _number(line.get("cpu_s")) + _number(line.get("wait_s"))
         moved = _number(line.get("rx_bytes")) + _number(line.get("tx_bytes"))
         before = self._samples.get(member)
         self._samples[member] = (at_s, cpu_s, moved)

@@ -56,6 +56,8 @@ def test_before_the_first_step_work_counts() -> None:
     assert told(before, compiling).last_s == 61.0
     idle = {**compiling, "cpu_s": 0.6}
     assert told(before, idle).last_s == 0.0
+    starved = {**idle, "wait_s": 30.0}
+    assert told(before, starved).last_s == 61.0
     talking = {**idle, "rx_bytes": 10_000_000}
     assert told(before, talking).last_s == 61.0
 

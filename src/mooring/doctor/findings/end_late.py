@@ -35,8 +35,8 @@ def end_late(facts: RunFacts) -> Iterator[Found]:
     end = facts.end
     if end is None:
         raise Unknown("the run has not ended, or nobody reported steps")
-    if end.after_s <= _LATE_S:
-        return
+    if end.after_s <= _LATE_S or facts.stall is not None:
+        return  # a standstill is a finding of its own
     waits = end.cpus is not None and end.cpus < _IDLE_CPUS
     doing = f"{end.member} used next to no CPU" if waits else f"{end.member} was still busy"
     yield Found(
