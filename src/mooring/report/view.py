@@ -234,6 +234,7 @@ class RunView:
         self.stall = ""
         """The last standstill in a sentence; empty once it has gone on."""
         self.stalls: tuple[str, ...] = ()
+        self._hung = False
         self.stall_processes: tuple[str, ...] = ()
         """Where each process was then, in a line each."""
         self.node_bytes: dict[str, tuple[int, int]] = {}
@@ -374,8 +375,12 @@ class RunView:
 
     def _stall(self, line: Line) -> None:
         if line.get("over"):
+            if self.stall and not self._hung:
+                # A long evaluation, as it turned out: nothing to keep.
+                self.stalls = self.stalls[:-1]
             self.stall = ""
             return
+        self._hung = line.get("hang") is True
         says = str(line.get("says") or "")
         # A standstill that is looked at again is the same one.
         kept = self.stalls[:-1] if self.stall else self.stalls

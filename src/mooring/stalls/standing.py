@@ -117,5 +117,6 @@ def read_moment(pid: int) -> Moment:
     cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     kernel = ""
     with suppress(OSError):
-        kernel = Path(f"/proc/{pid}/wchan").read_text().strip("0\n ")
+        told = Path(f"/proc/{pid}/wchan").read_text().strip()
+        kernel = "" if told == "0" else told
     return Moment(_STATES.get(fields[0], fields[0]), cpu_s, kernel)

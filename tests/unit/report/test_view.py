@@ -264,3 +264,53 @@ def test_a_long_curve_is_thinned_and_a_negative_one_stays_in_the_picture() -> No
     heights = [float(point.split(",")[1]) for point in re.findall(r"[\d.]+,[\d.]+", chart)]
     assert all(0 <= height <= 220 for height in heights)
     assert ">-50</text>" in chart
+
+
+STALL: dict[str, JsonValue] = {
+    "t": 50.0,
+    "kind": "stall",
+    "hang": True,
+    "says": "hang: no step for 40 s",
+    "file": "stacks-at-stall.txt",
+    "processes": [{"member": "worker-0", "stack": ["wait (a.py:2)", "main (a.py:9)"]}],
+}
+
+
+def test_a_standstill_is_shown_while_it_lasts_and_kept(run: RunRecord) -> None:
+    events(run, {"t": 0.0, "kind": "phase", "phase": "Running", "epoch": 0}, STALL)
+    view = RunView(run)
+    view.update()
+    drawn = _drawn(text.live(view, 60.0))
+    assert "hang: no step for 40 s" in drawn
+    assert "worker-0: wait (a.py:2) ← main (a.py:9)" in drawn
+    # Looked at again it is the same one.
+    again: dict[str, JsonValue] = {**STALL, "says": "hang: no step for 80 s"}
+    events(run, again, {"t": 99.0, "kind": "phase", "phase": "Failed", "epoch": 0})
+    assert report_of(run).notes == (
+        "hang: no step for 80 s; everybody's stacks: stacks-at-stall.txt",
+    )
+
+
+@pytest.mark.parametrize("hang", [True, False])
+def test_a_long_evaluation_leaves_no_note(run: RunRecord, hang: bool) -> None:
+    told: dict[str, JsonValue] = {**STALL, "hang": hang}
+    over: dict[str, JsonValue] = {"t": 60.0, "kind": "stall", "over": True}
+    events(run, {"t": 0.0, "kind": "phase", "phase": "Running", "epoch": 0}, told, over)
+    view = RunView(run)
+    view.update()
+    assert view.stall == ""
+    assert bool(report_of(run).notes) is hang
+
+
+def test_a_speed_is_none_once_reports_are_long_overdue(run: RunRecord) -> None:
+    steps: list[dict[str, JsonValue]] = [
+        {"t": float(at), "kind": "step", "examples": 10} for at in range(1, 9)
+    ]
+    samples(run, "worker-0", *steps, {"t": 12.0, "kind": "sample", "cpu_s": 1.0})
+    view = RunView(run)
+    view.update()
+    assert view.examples_per_s == pytest.approx(10.0)
+    # 10 s and three of the usual pauses after the last report.
+    samples(run, "worker-0", {"t": 22.0, "kind": "sample", "cpu_s": 1.0})
+    view.update()
+    assert view.examples_per_s == 0.0
