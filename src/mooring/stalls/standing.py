@@ -43,6 +43,13 @@ class Standing:
     note: str = ""
     serves: bool = False
     exit_code: int | None = None
+    alone: bool = True
+    """Its member has no other process that is looked at."""
+
+    @property
+    def who(self) -> str:
+        """`worker-1`, or `worker-1 (process 4711)` of a member with several ranks."""
+        return self.member if self.alone else f"{self.member} (process {self.pid})"
 
     @property
     def stack(self) -> Stack:

@@ -68,7 +68,7 @@ def judge(standings: Sequence[Standing]) -> Verdict:
     busy = [one for one in absent if not one.standing.idle]
     shown = busy or absent
     doing = "; ".join(
-        f"{one.standing.member} {_doing(one)} {one.at}" for one in shown[:_NAMED_AT_MOST]
+        f"{one.standing.who} {_doing(one)} {one.at}" for one in shown[:_NAMED_AT_MOST]
     )
     return Verdict(
         f"nobody waits in a collective: {doing}", not busy, () if busy else _names(absent)
@@ -89,7 +89,7 @@ def _place(standing: Standing) -> _Place:
 def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> Verdict:
     if unseen:
         return Verdict(
-            f"{_joined(_names(unseen))} could not be looked at; " + "; ".join(_waiting(waiting)),
+            f"{_joined(_whos(unseen))} could not be looked at; " + "; ".join(_waiting(waiting)),
             True,
             _names(unseen),
         )
@@ -98,14 +98,14 @@ def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> Verdict:
         lines.setdefault(one.at, []).append(one)
     if len(lines) == 1:
         if len(waiting) == 1:
-            return Verdict(f"{waiting[0].standing.member} waits in {waiting[0].at}", True)
+            return Verdict(f"{waiting[0].standing.who} waits in {waiting[0].at}", True)
         return Verdict(
             f"all {len(waiting)} wait in {waiting[0].at}: somebody's call does not match in size "
             "or order, or the network between them fails",
             True,
         )
     groups = sorted(lines.items(), key=lambda pair: len(pair[1]))
-    said = "; ".join(f"{_joined(_names(ones))} in {at}" for at, ones in groups)
+    said = "; ".join(f"{_joined(_whos(ones))} in {at}" for at, ones in groups)
     few = groups[0][1] if len(groups[0][1]) < len(groups[-1][1]) else []
     return Verdict(
         f"they wait at different places, so one has skipped a call or made one more: {said}",
@@ -118,7 +118,7 @@ def _blind(unseen: Sequence[_Place]) -> Verdict:
     """Without stacks: what the kernel says of each, and no guess."""
     note = next((one.standing.note for one in unseen if one.standing.note), "no stacks")
     states = "; ".join(
-        f"{one.standing.member} is {one.standing.state}"
+        f"{one.standing.who} is {one.standing.state}"
         + (f" in {one.standing.kernel}" if one.standing.kernel else "")
         for one in unseen[:_NAMED_AT_MOST]
     )
@@ -130,13 +130,13 @@ def _gone_sentence(place: _Place) -> str:
     one = place.standing
     if one.state == STOPPED:
         at = f" at {place.at}" if one.stack else ""
-        return f"{one.member} has not arrived: process {one.pid} is stopped (SIGSTOP){at}"
+        return f"{one.who} has not arrived: process {one.pid} is stopped (SIGSTOP){at}"
     code = "" if one.exit_code is None else f" with exit code {one.exit_code}"
-    return f"{one.member} has not arrived: it ended{code}"
+    return f"{one.who} has not arrived: it ended{code}"
 
 
 def _absent_sentence(place: _Place) -> str:
-    return f"{place.standing.member} has not arrived: it {_doing(place)} {place.at}"
+    return f"{place.standing.who} has not arrived: it {_doing(place)} {place.at}"
 
 
 def _doing(place: _Place) -> str:
@@ -150,11 +150,15 @@ def _waiting(places: Sequence[_Place]) -> list[str]:
         return []
     at = {one.at for one in places}
     verb = "waits" if len(places) == 1 else "wait"
-    return [f"{_joined(_names(places))} {verb} in {' and '.join(sorted(at))}"]
+    return [f"{_joined(_whos(places))} {verb} in {' and '.join(sorted(at))}"]
 
 
 def _names(places: Sequence[_Place]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.standing.member for one in places))
+
+
+def _whos(places: Sequence[_Place]) -> tuple[str, ...]:
+    return tuple(one.standing.who for one in places)
 
 
 def _joined(names: Sequence[str]) -> str:

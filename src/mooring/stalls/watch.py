@@ -63,7 +63,7 @@ class Stall:
             "file": file,
             "processes": [
                 {
-                    "member": one.member,
+                    "member": one.who,
                     "pid": one.pid,
                     "state": one.state,
                     "kernel": one.kernel,
@@ -97,6 +97,7 @@ class _Process:
     member: str
     pid: int
     serves: bool
+    alone: bool
     before: Moment
     dump: subprocess.Popen[bytes] | None = None
     output: IO[bytes] | None = None
@@ -218,7 +219,9 @@ class StallWatch:
                 continue
             pids = trainers_of(member.launcher_pid)
             pids = pids or [one.pid for one in children(member.launcher_pid)]
-            processes += [_Process(name, pid, member.serves, read_moment(pid)) for pid in pids]
+            processes += [
+                _Process(name, pid, member.serves, len(pids) == 1, read_moment(pid)) for pid in pids
+            ]
         self._look = _Look(now_s, processes, ended=tuple(ended))
 
     def _go_on(self, now_s: float) -> Stall | None:
@@ -293,7 +296,17 @@ def _standing(one: _Process, span_s: float) -> Standing:
         except (OSError, ValueError):
             note = complaint(said)
     cpus = None if now.state == ENDED else max(0.0, now.cpu_s - one.before.cpu_s) / span_s
-    return Standing(one.member, one.pid, now.state, cpus, threads, now.kernel, note, one.serves)
+    return Standing(
+        one.member,
+        one.pid,
+        now.state,
+        cpus,
+        threads,
+        now.kernel,
+        note,
+        one.serves,
+        alone=one.alone,
+    )
 
 
 def _end(one: _Process) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from mooring.stacks.classify import Frame, Stack
 from mooring.stalls import Standing, judge
@@ -142,3 +143,13 @@ def test_a_dump_is_read_with_the_main_thread_first() -> None:
     kept = Standing("worker-0", 7, "sleeping", 0.0, threads, "futex").text()
     assert "worker-0 (process 7): sleeping, 0 % of a CPU, in the kernel: futex" in kept
     assert kept.index("inner (/a.py:2)") < kept.index("outer (/a.py:0)")
+
+
+def test_ranks_of_one_member_are_told_apart_by_their_processes() -> None:
+    both = [
+        replace(one, member="worker-0", alone=False) for one in (rank(0, BACKWARD), rank(1, SLEEP))
+    ]
+    found = judge(both)
+    assert found.missing == ("worker-0",)
+    assert "worker-0 (process 101) has not arrived" in found.says
+    assert "worker-0 (process 100) waits in backward" in found.says
