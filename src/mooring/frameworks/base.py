@@ -89,7 +89,8 @@ class Framework(ABC):
             for role in job.spec.roles
             if (facts := self.facts(strategy, role)) is not None and facts.ranked
         ]
-        return SuccessPolicy(roles=tuple(ranked or job.spec.roles))
+        roles = tuple(ranked or job.spec.roles)
+        return SuccessPolicy.all_defaults().model_copy(update={"roles": roles})
 
     def role_env(self, job: TrainingJob, role: str) -> Mapping[str, str]:
         """Variables of a role's members that follow from the job file alone, for the SDK."""

@@ -122,7 +122,8 @@ def wish_of(
     job: NodeAffinitySpec | None, role: NodeAffinitySpec | None, node_name: str | None
 ) -> NodeWish:
     """What the job and the role ask for together: required terms of both must hold."""
-    job, role = job or NodeAffinitySpec(), role or NodeAffinitySpec()
+    job = job or NodeAffinitySpec.all_defaults()
+    role = role or NodeAffinitySpec.all_defaults()
     required = job.terms() or role.terms()
     if job.required is not None and role.required is not None:
         required = tuple(

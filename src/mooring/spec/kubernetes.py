@@ -331,21 +331,24 @@ class KubernetesSpec(PodSpec):
 
     def of_role(self, own: PodSpec) -> PodSpec:
         """What a role's pods have: its own over these; lists and mappings add up."""
-        return PodSpec(
-            image=own.image or self.image,
-            image_pull_policy=own.image_pull_policy or self.image_pull_policy,
-            python=own.python or self.python,
-            env_from=(*self.env_from, *own.env_from),
-            secret_env={**self.secret_env, **own.secret_env},
-            config_map_env={**self.config_map_env, **own.config_map_env},
-            field_env={**self.field_env, **own.field_env},
-            volumes=_by_name(self.volumes, own.volumes, "name"),
-            volume_mounts=_by_name(self.volume_mounts, own.volume_mounts, "mountPath"),
-            shared_memory=own.shared_memory
-            if own.shared_memory is not None
-            else self.shared_memory,
-            labels={**self.labels, **own.labels},
-            annotations={**self.annotations, **own.annotations},
+        # Both were checked before: a copy needs no second look.
+        return PodSpec.all_defaults().model_copy(
+            update={
+                "image": own.image or self.image,
+                "image_pull_policy": own.image_pull_policy or self.image_pull_policy,
+                "python": own.python or self.python,
+                "env_from": (*self.env_from, *own.env_from),
+                "secret_env": {**self.secret_env, **own.secret_env},
+                "config_map_env": {**self.config_map_env, **own.config_map_env},
+                "field_env": {**self.field_env, **own.field_env},
+                "volumes": _by_name(self.volumes, own.volumes, "name"),
+                "volume_mounts": _by_name(self.volume_mounts, own.volume_mounts, "mountPath"),
+                "shared_memory": own.shared_memory
+                if own.shared_memory is not None
+                else self.shared_memory,
+                "labels": {**self.labels, **own.labels},
+                "annotations": {**self.annotations, **own.annotations},
+            }
         )
 
 

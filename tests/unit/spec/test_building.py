@@ -35,3 +35,20 @@ import pydantic.plugin._loader as loader
 assert loader.__file__  # the real one
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_expanding_a_job_builds_no_further_model() -> None:
+    """Each takes milliseconds; what a job says was checked as a whole before."""
+    code = f"""
+from mooring import frameworks
+from mooring.spec import SuccessPolicy, TrainingJob, parse_job
+from mooring.spec.affinity import NodeAffinitySpec
+from mooring.spec.kubernetes import PodSpec
+job = parse_job({JOB!r}, "job")
+frameworks.expand(job, "job")
+assert frameworks.success_policy(job).roles == ("worker",)
+assert TrainingJob.__pydantic_complete__
+for model in (SuccessPolicy, NodeAffinitySpec, PodSpec):
+    assert not model.__pydantic_complete__, model
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
