@@ -18,7 +18,7 @@ from mooring.record.runs import RunRecord, list_runs, open_run
 from mooring.record.state_home import runs_dir, state_home
 
 #: What a run writes into its folder; its mark comes last, so that a clean-up cut short can go on.
-_OWN = (
+OWN = (
     "bin",
     "events.jsonl",
     "files",
@@ -34,9 +34,11 @@ _OWN = (
     "report.json",
     "samples",
     "stacks",
+    "stacks-at-stall.txt",
+    "start.json",
     "stop",
 )
-_MARK = "run.json"
+MARK = "run.json"
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,12 @@ def _remove_whole(folder: Path) -> None:
 
 
 def _remove_elsewhere(run: RunRecord, entry: Path, *, dry_run: bool) -> Removed:
-    own = [run.root / name for name in _OWN if (run.root / name).exists()]
-    stays = tuple(
-        sorted(path.name for path in run.root.iterdir() if path.name not in (*_OWN, _MARK))
-    )
+    own = [run.root / name for name in OWN if (run.root / name).exists()]
+    stays = tuple(sorted(path.name for path in run.root.iterdir() if path.name not in (*OWN, MARK)))
     marked = entry.is_symlink() and (at_entry := open_run(entry)) is not None
     if not marked or at_entry is None or at_entry.info.id != run.info.id:
         return Removed(run.info.id, run.root, 0, ("everything: it bears another run's mark",))
-    mark = run.root / _MARK
+    mark = run.root / MARK
     removed = Removed(run.info.id, run.root, sum(map(size_of, [*own, mark])), stays)
     if not dry_run:
         for path in own:

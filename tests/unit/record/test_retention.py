@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from mooring.cli.clean import clean
 from mooring.model.errors import BadInput
 from mooring.record import RunRecord, create_run, list_runs
-from mooring.record.retention import EndedRun, ended_runs, forget_missing, remove, to_remove
+from mooring.record import runs as run_directories
+from mooring.record.retention import (
+    MARK,
+    OWN,
+    EndedRun,
+    ended_runs,
+    forget_missing,
+    remove,
+    to_remove,
+)
 
 NOBODY = 2**22 + 1  # more than a process id can be
 DAY_S = 86400
@@ -139,3 +148,14 @@ def test_links_to_nowhere_are_forgotten(tmp_path: Path, home: Path) -> None:
 def test_a_wrong_age_is_refused(age: str) -> None:
     with pytest.raises(BadInput, match=r"--older-than: found .* 7d or 4w"):
         ask("--older-than", age)
+
+
+def test_all_that_a_run_writes_is_known() -> None:
+    """Else it would stay behind in a directory that the user chose."""
+    listed = [line.split("/")[0].split()[0] for line in documented()]
+    assert len(listed) > 10 and set(listed) <= {*OWN, MARK}
+
+
+def documented() -> list[str]:
+    assert run_directories.__doc__ is not None
+    return [line for line in run_directories.__doc__.splitlines()[2:] if line.strip()]
