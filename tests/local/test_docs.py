@@ -62,6 +62,7 @@ def test_no_command_stands_outside_of_a_block_of_commands(page: Path) -> None:
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES if commands(page)])
 def test_commands_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     not_tried: list[str] = []
+    wrong: list[str] = []
     with Reader(tmp_path) as reader:
         for step in steps(page):
             if isinstance(step, File):
@@ -69,9 +70,9 @@ def test_commands_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
             elif missing := step.needs & MISSING:
                 words = ", ".join(NEEDS[word] for word in sorted(missing))
                 not_tried.append(f"{name(page)}:{step.line} needs {words}: {step.text}")
-            else:
-                problem = reader.disagrees(step)
-                assert not problem, f"{name(page)}:{step.line}: $ {step.text}\n{problem}"
+            elif problem := reader.disagrees(step):
+                wrong.append(f"{name(page)}:{step.line}: $ {step.text}\n{problem}")
+    assert not wrong, "\n\n".join(wrong)
     if not_tried and len(not_tried) == len(commands(page)):
         pytest.skip("; ".join(not_tried))
     print("not tried:", *not_tried, sep="\n  ")
