@@ -16,6 +16,7 @@ import pytest
 from support.pythons import SUPPORTED, find_python
 
 ROOT = Path(__file__).parents[2]
+UV = (sys.executable, "-m", "uv")
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,8 @@ def test_first_commands_work(version: str, wheel: Path, tmp_path: Path) -> None:
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
     tool = tmp_path / "tool"
-    run("uv", "venv", "--quiet", "--no-python-downloads", "--python", python, tool)
-    run("uv", "pip", "install", "--quiet", "--python", tool, wheel)
+    run(*UV, "venv", "--quiet", "--no-python-downloads", "--python", python, tool)
+    run(*UV, "pip", "install", "--quiet", "--python", tool, wheel)
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "python").symlink_to(python)
