@@ -69,9 +69,10 @@ $(VENV)/.lint: $(VENV)/.core requirements/kubernetes.lock requirements/test.lock
 	$(PIP) -r requirements/test.lock
 	touch $@
 
-$(VENV)/.test: $(VENV)/.run $(VENV)/.lint requirements/torch.txt
+$(VENV)/.test: $(VENV)/.run $(VENV)/.lint requirements/torch.txt requirements/keras2.txt
 	@echo "installing PyTorch, and Open MPI if it is missing ..."
 	$(PIP) --no-deps -r requirements/torch.txt
+	$(PIP) --no-deps -r requirements/keras2.txt
 	@python -c 'import torch' 2>/dev/null || { echo "this PyTorch is built for CUDA: its libraries follow (2 GB) ..."; $(PIP) -r requirements/torch.txt; }
 	sh requirements/system.sh
 	touch $@
