@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 from mooring.spec import TrainingJob
@@ -192,6 +193,16 @@ class NicFacts:
         return max(self.received_mbps, self.sent_mbps) / self.limit_mbps
 
 
+class Trait(StrEnum):
+    """What kind of program it is, as far as it was seen inside it."""
+
+    KERAS_2 = "keras-2"
+    """Layers of Keras 2 have variables on parameter servers."""
+    KERAS_3 = "keras-3"
+    SDK_STRATEGY = "sdk-strategy"
+    """The strategy is `mooring.tensorflow.strategy()`, which the job's `variables` direct."""
+
+
 @dataclass(frozen=True)
 class EndFacts:
     """An ended run between the last step that anybody reported and its end."""
@@ -203,8 +214,13 @@ class EndFacts:
     """Who reported the last step."""
     silent_s: float | None = None
     """Of it after the last line of that member's log; None where there is no log."""
-    cpus: float | None = None
-    """That the member used meanwhile, on average; None: too few samples."""
+    runnable: float | None = None
+    """Threads of the member that ran or wanted to meanwhile, on average; None: too few samples."""
+
+    @property
+    def idle_s(self) -> float:
+        """Without a step and without a line in the log."""
+        return self.after_s if self.silent_s is None else min(self.after_s, self.silent_s)
 
 
 @dataclass(frozen=True)
@@ -247,6 +263,9 @@ class RunFacts:
     source: str = ""
     waits_for: str = ""
     """Why it has no place yet."""
+    program: frozenset[Trait] = frozenset()
+    last_words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Member that failed -> the last lines of its log."""
     end: EndFacts | None = None
     """None: it has not ended, or nobody reported steps."""
     stall: StallFacts | None = None

@@ -15,6 +15,9 @@ from mooring.record.logs import read_log
 _FINAL = frozenset({"Succeeded", "Failed"})
 #: Fewer seconds than this between two samples say nothing about a rate.
 _LEAST_SPAN_S = 1.0
+#: Enough for a traceback with a tensor in its message.
+_LAST_LINES = 200
+_MOST_READ = 8
 
 
 def read_end(run: RunRecord, lines: Mapping[str, Sequence[Line]]) -> EndFacts | None:
@@ -35,7 +38,7 @@ def read_end(run: RunRecord, lines: Mapping[str, Sequence[Line]]) -> EndFacts | 
         run_s=ended_s - number(phases[0], "t"),
         member=member,
         silent_s=None if spoke_s is None else max(0.0, ended_s - max(spoke_s, stepped_s)),
-        cpus=_cpus(lines[member], stepped_s),
+        runnable=_runnable(lines[member], stepped_s),
     )
 
 
@@ -48,6 +51,22 @@ def _unreported_s(lines: Sequence[Line]) -> float:
     return (number(reports[-1], "t") - number(reports[0], "t")) / (len(reports) - 1)
 
 
+def read_last_words(run: RunRecord) -> dict[str, str]:
+    """Member that failed -> the last lines that it printed. Of the members that ended with a
+    failed one, some have a traceback of their own: they are not asked."""
+    states: dict[str, object] = {}
+    for line in read_lines(run.events_file):
+        if line.get("kind") == "member":
+            states[str(line.get("member"))] = line.get("state")
+    failed = [member for member, state in states.items() if state == "failed"]
+    return {
+        member: "\n".join(
+            line.text for line in read_log(run.log_file(member), member, last=_LAST_LINES)
+        )
+        for member in failed[:_MOST_READ]
+    }
+
+
 def _last_line_s(run: RunRecord, member: str) -> float | None:
     for line in read_log(run.log_file(member), member, last=1):
         with suppress(ValueError):
@@ -55,11 +74,12 @@ def _last_line_s(run: RunRecord, member: str) -> float | None:
     return None
 
 
-def _cpus(lines: Sequence[Line], since_s: float) -> float | None:
+def _runnable(lines: Sequence[Line], since_s: float) -> float | None:
     samples = [one for one in lines if one.get("kind") == "sample" and number(one, "t") >= since_s]
     if len(samples) < 2:
         return None
     span_s = number(samples[-1], "t") - number(samples[0], "t")
     if span_s < _LEAST_SPAN_S:
         return None
-    return (number(samples[-1], "cpu_s") - number(samples[0], "cpu_s")) / span_s
+    first, last = samples[0], samples[-1]
+    return sum(number(last, key) - number(first, key) for key in ("cpu_s", "wait_s")) / span_s

@@ -8,8 +8,9 @@ from pathlib import Path
 from statistics import median
 
 from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
-from mooring.doctor.read_end import read_end
+from mooring.doctor.read_end import read_end, read_last_words
 from mooring.doctor.read_places import read_cards, read_cells, read_nics
+from mooring.doctor.read_program import read_traits
 from mooring.doctor.read_stacks import read_stacks
 from mooring.doctor.read_stall import read_stall
 from mooring.doctor.told import mapping as _mapping
@@ -68,6 +69,8 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         ),
         variables=tuple(parts_of([line for each in lines.values() for line in each])),
         source=str(run.root),
+        program=read_traits(line for each in lines.values() for line in each),
+        last_words=read_last_words(run),
         end=read_end(run, lines),
         stall=read_stall(read_lines(run.events_file), _named(lines), str(run.root)),
     )

@@ -12,6 +12,7 @@ from typing import cast
 
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
+from mooring.doctor.read_program import read_traits
 from mooring.doctor.read_run import member_facts, window_of
 from mooring.doctor.read_stall import silence
 from mooring.kubeapi.client import Client
@@ -98,6 +99,7 @@ def facts_of(
         examples_per_s=progress.examples_per_s,
         steps_per_s=max(rates, default=None),
         variables=tuple(parts_of([line for each in histories.values() for line in each])),
+        program=read_traits(line for each in histories.values() for line in each),
         stacks_note=_NO_STACKS,
         source="the job's status and its launchers",
         stall=silence(histories) if progress.phase == Phase.RUNNING.value else None,

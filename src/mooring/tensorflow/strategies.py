@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
-from mooring.sdk import budget
+from mooring.sdk import budget, tell
 from mooring.sharding import MOST_SHARD_BYTES, VariablePlacement
 from mooring.tensorflow.placing import Partitioner, follow
 
@@ -53,6 +53,7 @@ def _coordinated(servers: int) -> Any:
         tf.distribute.cluster_resolver.TFConfigClusterResolver(), variable_partitioner=partitioner
     )
     follow(made.extended, servers, placement)
+    tell({"program": {"trait": "sdk-strategy"}})
     return made
 
 

@@ -4,6 +4,6 @@
 """
 
 from mooring.variables.compare import Comparison, compare
-from mooring.variables.facts import Facts, PartFacts
+from mooring.variables.facts import Facts, Maker, PartFacts
 
-__all__ = ["Comparison", "Facts", "PartFacts", "compare"]
+__all__ = ["Comparison", "Facts", "Maker", "PartFacts", "compare"]

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from mooring.sharding import LEAST_PARTED_BYTES
 
 #: Rows for each byte of a row: kernels have about as many rows as columns, tables thousands more.
 _LONG = 4
+
+
+class Maker(StrEnum):
+    """Whose variable it is: what can be done with it depends on that."""
+
+    TENSORFLOW = "tensorflow"
+    KERAS_2 = "keras-2"
+    KERAS_3 = "keras-3"
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,8 @@ class PartFacts:
     server: None where the source does not say. looked_up: rows are taken from it; None: not known.
     whole: a lookup pulls all of it. written_whole: an update touches every row of it.
     keras_layer, keras_adam: its layer or its optimizer is that of Keras, which a job can change.
-    step_bytes: moved in a step, where the source says so itself.
+    step_bytes: moved in a step, where the source says so itself. maker: None where nobody says.
+    trainable: part of the model, not of its optimizer.
     """
 
     variable: str
@@ -31,6 +41,8 @@ class PartFacts:
     written_whole: bool = False
     keras_layer: bool = False
     keras_adam: bool = False
+    maker: Maker | None = None
+    trainable: bool = True
 
     @property
     def rows(self) -> int:

@@ -9,7 +9,7 @@ from mooring.model.errors import BadInput
 from mooring.record import RunRecord
 from mooring.record.journal import JsonValue, Line, read_lines
 from mooring.report.view import RunView
-from mooring.variables.facts import Facts, PartFacts
+from mooring.variables.facts import Facts, Maker, PartFacts
 
 
 def read_run(run: RunRecord) -> Facts:
@@ -93,4 +93,13 @@ def _part(name: str, one: Mapping[str, JsonValue]) -> PartFacts | None:
     if not isinstance(shape, list) or not isinstance(size, int) or not isinstance(server, int):
         return None
     dimensions = tuple(each for each in shape if isinstance(each, int))
-    return PartFacts(name, dimensions, size, server, part if isinstance(part, int) else 0)
+    maker = one.get("maker")
+    return PartFacts(
+        name,
+        dimensions,
+        size,
+        server,
+        part if isinstance(part, int) else 0,
+        maker=Maker(maker) if maker in tuple(Maker) else None,
+        trainable=one.get("trainable") is not False,
+    )

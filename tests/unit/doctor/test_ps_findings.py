@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from building import JOB, check_run, member, run, use
 
-from mooring.doctor.facts import MemberFacts, NicFacts
+from mooring.doctor.facts import MemberFacts, NicFacts, Trait
 from mooring.doctor.finding import Confidence
 from mooring.doctor.registry import Unknown
+from mooring.variables import Maker, PartFacts
 
 MB = 10**6
 
@@ -52,14 +55,63 @@ def test_a_full_card_makes_a_hot_server_certain() -> None:
     assert found.gain.high == pytest.approx(2.25)
 
 
-def test_a_job_that_places_variables_is_patched_others_get_code() -> None:
-    job = JOB.replace("  roles", "  variables: {placement: round-robin}\n  roles")
-    [found] = check_run("ps-hot", run(*servers(160, 40), job=job))
-    assert [str(one) for one in found.remedy.changes] == ["spec.variables.placement: partitioned"]
-    [found] = check_run("ps-hot", run(*servers(160, 40)))
+PLACING = JOB.replace("  roles", "  variables: {placement: round-robin}\n  roles")
+SDK = frozenset({Trait.SDK_STRATEGY})
+
+
+@pytest.mark.parametrize(
+    ("job", "program", "changed"),
+    [
+        (PLACING, SDK, True),
+        # A run of a program that nobody looked into.
+        (PLACING, frozenset(), True),
+        # Layers of Keras 3 would not run on divided variables.
+        (PLACING, SDK | {Trait.KERAS_3}, False),
+        # It is divided already.
+        (JOB, SDK, False),
+        (JOB, frozenset(), False),
+    ],
+)
+def test_a_job_that_places_variables_is_patched(
+    job: str, program: frozenset[Trait], changed: bool
+) -> None:
+    facts = replace(run(*servers(160, 40), job=job), program=program)
+    [found] = check_run("ps-hot", facts)
+    changes = [str(one) for one in found.remedy.changes]
+    assert changes == (["spec.variables.placement: partitioned"] if changed else [])
+    assert found.remedy.code == ""
+
+
+MIB = 1 << 20
+TABLE = PartFacts("table", (MIB, 1), 4 * MIB, 0, maker=Maker.TENSORFLOW)
+KERAS_TABLE = replace(TABLE, maker=Maker.KERAS_3, keras_layer=True)
+#: Of the optimizer, which goes with its table.
+MOMENT = replace(TABLE, maker=Maker.KERAS_3, trainable=False)
+KERNEL = PartFacts("kernel", (1024, 512), 2 * MIB, 1, maker=Maker.KERAS_3)
+
+
+@pytest.mark.parametrize(
+    ("variables", "parts", "table", "least_bytes"),
+    [
+        ((TABLE,), True, False, 256 << 10),
+        ((replace(TABLE, maker=Maker.KERAS_2),), False, False, 256 << 10),
+        ((KERAS_TABLE, MOMENT), False, True, 256 << 10),
+        # What stays in Keras must not be cut: parts of 2 MiB at least leave 2 MiB whole.
+        ((KERAS_TABLE, KERNEL), False, True, 2 * MIB),
+        ((TABLE, KERNEL), True, False, 2 * MIB),
+    ],
+)
+@pytest.mark.parametrize("job", [JOB, PLACING])
+def test_code_is_for_the_kind_of_program(
+    job: str, variables: tuple[PartFacts, ...], parts: bool, table: bool, least_bytes: int
+) -> None:
+    """What the job says of placement means nothing to a strategy of TensorFlow itself."""
+    [found] = check_run("ps-hot", run(*servers(160, 40), job=job, variables=variables))
+    code = found.remedy.code
     assert not found.remedy.changes
-    assert "mooring.tensorflow.strategy()" in found.remedy.code
-    assert "max_shards=2" in found.remedy.code
+    assert f"min_shard_bytes={least_bytes}, max_shards=2" in code
+    assert ("tape.gradient(loss, parts)" in code) is parts
+    assert ("table = tf.Variable" in code) is table
 
 
 @pytest.mark.parametrize("moved", [(100,), (0.2, 0.1)])

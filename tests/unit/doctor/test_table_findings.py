@@ -8,7 +8,7 @@ import pytest
 from building import check_run, member, run, use
 
 from mooring.doctor.registry import Unknown
-from mooring.variables import PartFacts
+from mooring.variables import Maker, PartFacts
 
 MIB = 1 << 20
 TABLE = PartFacts("table", (1_000_000, 16), 61 * MIB, server=0, looked_up=True)
@@ -81,11 +81,13 @@ def test_a_dense_update_is_told_where_it_takes_time(
     assert [str(one) for one in found[0].remedy.changes] == ["spec.variables.optimizer: lazy"]
 
 
-def test_another_optimizer_than_keras_adam_gets_code() -> None:
-    parts = (replace(TABLE, written_whole=True),)
+@pytest.mark.parametrize("maker", [None, *Maker])
+def test_another_optimizer_than_keras_adam_gets_code(maker: Maker | None) -> None:
+    parts = (replace(TABLE, written_whole=True, maker=maker),)
     [found] = check_run("ps-dense-update", run(*SERVERS, variables=parts))
     assert not found.remedy.changes
     assert "LazyAdam" in found.remedy.code
+    assert ("Model.fit cannot use it" in found.remedy.where) is (maker is Maker.KERAS_2)
 
 
 def test_parts_of_a_divided_table_count_together() -> None:

@@ -10,6 +10,7 @@ from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES
 from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
 from mooring.doctor.registry import Page, Unknown, run_check
 from mooring.spec.edit import Change
+from mooring.variables import Maker
 
 #: Weights and two moments, each read and written: so often a step moves the table's size.
 _PASSES = 6
@@ -75,4 +76,7 @@ def _remedy(tables: Sequence[Table]) -> Remedy:
     does = "update only the rows that a batch used; compare the loss, it is another optimizer"
     if all(table.keras_adam for table in tables):
         return Remedy(does, (Change(("spec", "variables", "optimizer"), "lazy"),))
-    return Remedy(does, code=_SNIPPET, where="where the program makes its optimizer")
+    where = "where the program makes its optimizer"
+    if any(table.maker is Maker.KERAS_2 for table in tables):
+        where += ", in a training loop of its own: Model.fit cannot use it"
+    return Remedy(does, code=_SNIPPET, where=where)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain
 from mooring.doctor.findings.measured import EVENTS, MEBIBYTE, SAMPLES
-from mooring.doctor.findings.ps_shares import UNEVEN, card_of, divide, shares_of
+from mooring.doctor.findings.ps_dividing import divide
+from mooring.doctor.findings.ps_shares import UNEVEN, card_of, shares_of
 from mooring.doctor.registry import Page, run_check
 from mooring.variables import PartFacts
 
@@ -21,7 +22,8 @@ _PAGE = Page(
     "anything, with the largest variables that it holds.",
     fix="Divide large variables over all servers: `variables.placement: partitioned` in the job, "
     "which `mooring.tensorflow.strategy()` carries out; or a `variable_partitioner` for "
-    "TensorFlow's own ParameterServerStrategy.",
+    "TensorFlow's own ParameterServerStrategy. Variables of Keras 3 cannot be divided: its tables "
+    "have to become variables of TensorFlow.",
     not_when="There are only small variables, or the servers are on one machine and neither its "
     "card nor the server's CPU is busy: then it costs nothing yet.",
 )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found
 from mooring.doctor.findings.measured import SAMPLES, names
-from mooring.doctor.findings.ps_shares import IDLE, UNEVEN, divide, shares_of
+from mooring.doctor.findings.ps_dividing import divide
+from mooring.doctor.findings.ps_shares import IDLE, UNEVEN, shares_of
 from mooring.doctor.registry import Page, run_check
 
 _PAGE = Page(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.doctor.facts import MemberFacts, NicFacts, RunFacts
-from mooring.doctor.finding import Remedy
 from mooring.doctor.findings.measured import servers_of, used
 from mooring.doctor.registry import Unknown
-from mooring.sharding import VariablePlacement
-from mooring.spec.edit import Change
 
 #: The busiest server's bytes against the mean. Partitioned tables were seen at 1.0 to 1.25 (small
 #: variables still go round-robin); one table on one of two servers at 1.7, of four at 2.5 and more.
@@ -46,30 +43,6 @@ def shares_of(facts: RunFacts) -> Shares:
     # A single server that serves while all others idle is the extreme of being uneven.
     level = sum(serving) / len(serving) if len(serving) > 1 else mean
     return Shares(tuple(shares), mean, len(serving), shares[0][1] / level)
-
-
-_SNIPPET = """import mooring.tensorflow
-
-strategy = mooring.tensorflow.strategy()  # large variables are divided over all servers
-
-# or without Mooring's SDK:
-partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
-    min_shard_bytes=256 << 10, max_shards={servers})
-strategy = tf.distribute.ParameterServerStrategy(cluster, variable_partitioner=partitioner)
-"""
-
-
-def divide(facts: RunFacts, does: str) -> Remedy:
-    """Partition: by the job file where it has the say, otherwise in the program."""
-    declared = facts.job.spec.variables
-    if declared is not None and declared.placement is not VariablePlacement.PARTITIONED:
-        field = ("spec", "variables", "placement")
-        return Remedy(does, (Change(field, VariablePlacement.PARTITIONED.value),))
-    return Remedy(
-        does,
-        code=_SNIPPET.format(servers=len(facts.servers)),
-        where="where the program makes its strategy",
-    )
 
 
 def card_of(facts: RunFacts, member: MemberFacts) -> NicFacts | None:

@@ -9,7 +9,7 @@ from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Figure
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES, servers_of
 from mooring.doctor.registry import Unknown
-from mooring.variables import PartFacts
+from mooring.variables import Maker, PartFacts
 
 #: Below this a table costs next to nothing, whole or not.
 LEAST_BYTES = 4 * MEBIBYTE
@@ -27,6 +27,10 @@ class Table:
     @property
     def size_bytes(self) -> int:
         return sum(part.size_bytes for part in self.parts)
+
+    @property
+    def maker(self) -> Maker | None:
+        return self.parts[0].maker
 
     @property
     def keras_layer(self) -> bool:

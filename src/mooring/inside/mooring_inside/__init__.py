@@ -36,6 +36,11 @@ def start(wanted: str) -> None:
 
         watching.name_by_path(module)
 
+    def keras_2(module: object) -> None:
+        from . import watching
+
+        watching.note_layers_of_keras_2(module)
+
     def embedding(module: object) -> None:
         from . import keras_rows
 
@@ -56,6 +61,8 @@ def start(wanted: str) -> None:
             "tensorflow.python.distribute.parameter_server_strategy_v2": strategy,
             "tensorflow.python.distribute.coordinator.cluster_coordinator": coordinator,
             "keras.src.backend.tensorflow.core": keras_variables,
+            "keras.src.engine.base_layer": keras_2,
+            "tf_keras.src.engine.base_layer": keras_2,
             "keras.src.layers.core.embedding": embedding,
             "keras.src.optimizers.adam": adam,
         }

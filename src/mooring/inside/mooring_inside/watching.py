@@ -18,6 +18,7 @@ _MOST_TRACES = 8
 _names: dict[int, str] = {}
 _taken: set[str] = set()
 _path: list[str] = []
+_layers_of_keras_2: list[None] = []
 _traces: set[int] = set()
 keras_embeddings: weakref.WeakSet[Any] = weakref.WeakSet()
 keras_adam: set[int] = set()
@@ -34,6 +35,18 @@ def name_by_path(module: Any) -> None:
     """Keras calls every table `embeddings`; its path says which one."""
     what = "the name of a variable of Keras"
     guard.beside(module.Variable, "_initialize", what, before=_enter, ended=_leave)
+
+
+def note_layers_of_keras_2(module: Any) -> None:
+    """Keras 2 makes plain variables of TensorFlow: only its layers know that they are theirs."""
+
+    def enter(*args: Any, **kwargs: Any) -> None:
+        _layers_of_keras_2.append(None)
+
+    def leave() -> None:
+        _layers_of_keras_2.pop()
+
+    guard.beside(module.Layer, "add_weight", "a layer of Keras 2", before=enter, ended=leave)
 
 
 def watch_functions(module: Any) -> None:
@@ -63,9 +76,19 @@ def _leave() -> None:
 
 
 def _made(variable: Any, extended: Any, *args: Any, **kwargs: Any) -> None:
-    # A strategy of the SDK tells by itself.
+    maker = _maker()
+    if maker != "tensorflow":
+        telling.saw(maker)
+    # A strategy of the SDK tells its variables by itself.
     if _CREATE not in vars(extended):
-        _tell_made(variable)
+        _tell_made(variable, maker)
+
+
+def _maker() -> str:
+    """Whose variable it is that is being made: `mooring.variables.Maker`."""
+    if _path:
+        return "keras-3"
+    return "keras-2" if _layers_of_keras_2 else "tensorflow"
 
 
 def _scheduled(result: Any, coordinator: Any, fn: Any, *args: Any, **kwargs: Any) -> None:
@@ -79,7 +102,7 @@ def _scheduled(result: Any, coordinator: Any, fn: Any, *args: Any, **kwargs: Any
                 telling.tell({"variables": [_used(table)]})
 
 
-def _tell_made(variable: Any) -> None:
+def _tell_made(variable: Any, maker: str) -> None:
     name, number = graph.name_and_part(variable)
     if _path and _path[-1]:
         name = _path[-1]
@@ -96,6 +119,8 @@ def _tell_made(variable: Any) -> None:
         "bytes": variable.shape.num_elements() * variable.dtype.size,
         "server": int(server),
         "part": number,
+        "maker": maker,
+        "trainable": bool(variable.trainable),
     }
     telling.tell({"variables": [entry]})
 
