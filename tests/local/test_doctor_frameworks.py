@@ -15,7 +15,7 @@ import pytest
 from mooring.bodies.local import netns
 from mooring.doctor import Finding, diagnose_run
 from mooring.doctor.read_run import read_run
-from support.moor import Moor, leftovers
+from support.moor import Moor, leftovers, write_job
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wide-deep" / "job.yaml"
 NODES = () if netns.why_not() else ("--nodes", "2")
@@ -80,3 +80,29 @@ def _cpus(text: str) -> set[int]:
         low, _, high = part.partition("-")
         found |= set(range(int(low), int(high or low) + 1)) if part else set()
     return found
+
+
+@pytest.mark.parametrize(
+    ("roles", "strategy"),
+    [
+        ({"chief": {}, "ps": {}, "worker": {}}, "ParameterServerStrategy"),
+        ({"worker": {"replicas": 2}}, "MultiWorkerMirroredStrategy"),
+    ],
+)
+def test_fit_of_keras_3_is_named(tmp_path: Path, roles: dict[str, object], strategy: str) -> None:
+    """The errors are those of the versions that requirements/run.lock names."""
+    moor = Moor(tmp_path / "home")
+    job = write_job(
+        tmp_path,
+        framework="tensorflow",
+        strategy="parameter-server" if "ps" in roles else "all-reduce",
+        command=["python", str(Path(__file__).parent / "fit_of_keras.py")],
+        roles=roles,
+        env={"TF_CPP_MIN_LOG_LEVEL": "2"},
+        timeLimit="5m",
+    )
+    answer = moor("run", job, timeout_s=400)
+    assert answer.returncode != 0
+    found = diagnose_run(read_run(moor.only_run())).findings
+    assert found[0].id == "keras-fit"
+    assert found[0].found.says.endswith(f"Keras 3 has no fit under {strategy}")

@@ -22,6 +22,7 @@ from mooring.doctor.findings import (  # noqa: F401
     hang,
     input_bound,
     job_pending,
+    keras_fit,
     logging_often,
     mem_limit,
     mem_remote,
