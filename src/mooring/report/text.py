@@ -71,9 +71,11 @@ def live(
 ) -> RenderableType:
     """The live view: a head line, progress, and a row a member, at most so many `rows`."""
     members = list(view.members.values())
-    parts: list[RenderableType] = [_head(view, elapsed_s, left_s)]
-    # Where some are hidden, two lines say so: they are better used for two more.
     rows = min(rows, _MOST_ROWS)
+    stall = _stall(view, rows // 2)
+    parts: list[RenderableType] = [_head(view, elapsed_s, left_s, stall)]
+    # Where some are hidden, two lines say so: they are better used for two more.
+    rows -= len(stall)
     shown = members if len(members) <= rows + 2 else worth_showing(members, rows)
     if len(shown) < len(members):
         parts.append(Text(f"{len(members)} members: {states_of(members)}"))
@@ -108,7 +110,20 @@ _LIVE_COLUMNS = (
 )
 
 
-def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableType:
+def _stall(view: RunView, most: int) -> list[Text]:
+    """Why nothing goes on, and where processes are: a line each, as many as there is room for."""
+    if not view.stall:
+        return []
+    lines = [Text(view.stall, style="bold yellow")]
+    for said in view.stall_processes[:most]:
+        lines.append(Text(f"  {said}", style="yellow", no_wrap=True, overflow="ellipsis"))
+    hidden = len(view.stall_processes) - most
+    return [*lines, Text(f"  … {hidden} more", style="yellow")] if hidden > 0 else lines
+
+
+def _head(
+    view: RunView, elapsed_s: float, left_s: float | None, warning: Sequence[Text]
+) -> RenderableType:
     head = Text.assemble((view.run.info.id, "bold"), "  ", _phase(view.phase.value))
     if view.epoch:
         head.append(f"  epoch {view.epoch}", "yellow")
@@ -117,11 +132,6 @@ def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableTy
     if loss is not None:
         head.append(f"  loss {loss:.4f}")
     progress = view.progress
-    warning: list[Text] = []
-    if view.stall:
-        warning.append(Text(view.stall, style="bold yellow"))
-        places = view.stall_processes[:_MOST_ROWS]
-        warning += [Text(f"  {line}", style="yellow") for line in places]
     if progress is None:
         return Group(head, *warning, Text())
     done, total = progress
@@ -136,12 +146,13 @@ def _head(view: RunView, elapsed_s: float, left_s: float | None) -> RenderableTy
         Text(_pace(view, rate), style="bold"),
         Text(f"{about(left_s)} left" if left_s is not None else ""),
     )
-    return Group(head, bar, *warning, Text())
+    waits = f"work done, waiting for {listed(view.waits_for)} to end" if view.waits_for else ""
+    return Group(head, bar, *([Text(waits, style="bold")] if waits else []), *warning, Text())
 
 
 def _pace(view: RunView, examples_per_s: float | None) -> str:
     if view.waits_for:
-        return f"work done, waiting for {listed(view.waits_for)} to end"
+        return ""
     if examples_per_s is not None:
         return f"{number(examples_per_s)} examples/s"
     return f"{view.steps_per_s:.3g} steps/s" if view.steps_per_s else ""
