@@ -170,6 +170,34 @@ def test_a_script_that_hangs_ends_with_its_time_limit(newcomer: Reader) -> None:
     assert nothing_is_left(newcomer)
 
 
+STANDS_STILL = """\
+import os
+import signal
+
+
+def read_next_shard():
+    signal.pause()
+
+
+for step in range(1, 100):
+    if step == 5:
+        read_next_shard()
+    print(f"step {step} loss {1 / step:.3f}", flush=True)
+"""
+
+
+def test_a_script_that_stands_still_is_ended_and_the_place_named(newcomer: Reader) -> None:
+    newcomer.write(File("still/train.py", STANDS_STILL))
+    stall = "--set failurePolicy.stallTimeout=2s --set failurePolicy.onStall=fail"
+    code, printed = newcomer.type(f"moor run --workers 2 {stall} -- python still/train.py")
+    assert code == 1, printed
+    assert re.search(r"^train-\S+  Failed  hang: no step for ", printed, re.MULTILINE)
+    _, findings = newcomer.type("moor doctor last")
+    assert findings.startswith("1. Nobody makes a step any more  hang, certain")
+    assert "worker-1 is at: read_next_shard (train.py:6)" in findings
+    assert nothing_is_left(newcomer)
+
+
 def test_a_logout_stops_what_runs_in_the_foreground_and_not_what_was_detached(
     newcomer: Reader,
 ) -> None:
