@@ -77,8 +77,9 @@ class Layout:
 
 
 def imbalance(loads: Sequence[float]) -> float:
+    """The highest over the mean: never below 1, which rounding would make it for equal loads."""
     total = sum(loads)
-    return max(loads) * len(loads) / total if total > 0 else 1.0
+    return max(1.0, max(loads) * len(loads) / total) if total > 0 else 1.0
 
 
 def shards(rows: int, size_bytes: int, servers: int, most_bytes: int = MOST_SHARD_BYTES) -> int:

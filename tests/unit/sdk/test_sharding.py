@@ -58,7 +58,13 @@ def test_uneven_rows_are_divided_as_tensorflow_does() -> None:
 
 @pytest.mark.parametrize(
     ("loads", "expected"),
-    [([3.0, 1.0], 1.5), ([1.0, 1.0], 1.0), ([4.0, 0.0, 0.0, 0.0], 4.0), ([0.0, 0.0], 1.0)],
+    [
+        ([3.0, 1.0], 1.5),
+        ([1.0, 1.0], 1.0),
+        ([4.0, 0.0, 0.0, 0.0], 4.0),
+        ([0.0, 0.0], 1.0),
+        ([0.7] * 6, 1.0),
+    ],
 )
 def test_imbalance_is_the_highest_over_the_mean(loads: list[float], expected: float) -> None:
     assert imbalance(loads) == expected
