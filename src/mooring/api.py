@@ -26,6 +26,7 @@ from mooring.placing import plan_job
 from mooring.record import RunRecord
 from mooring.report.progress import Progress, progress_of
 from mooring.report.view import RunView
+from mooring.run_loop import Result
 from mooring.spec import API_VERSION, TrainingJob, load_job, parse_job
 from mooring.spec.load import check_job
 
@@ -136,7 +137,7 @@ def _carry_out(
     on_start: Callable[[RunRecord], None],
     stop_when: Callable[[], str | None],
     on_tick: Callable[[], None] = lambda: None,
-) -> app.Result:
+) -> Result:
     return app.run_job(
         job.spec,
         job_dir=job.folder,

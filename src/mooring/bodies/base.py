@@ -2,7 +2,7 @@
 
 A body owns the members' outside: addresses, processes or pods, their end. It decides nothing:
 it answers `snapshot`, carries out instructions, and reports events. All calls come from the
-one loop in `mooring.app`, which passes the time in.
+one loop in `mooring.run_loop`, which passes the time in.
 """
 
 from __future__ import annotations

@@ -38,6 +38,20 @@ def where(command: Command) -> Command:
     return nodes(nic(command))
 
 
+run_folder = click.option(
+    "-o",
+    "--output",
+    "directory",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep the run in this new or empty folder.",
+)
+stacks = click.option(
+    "--stacks/--no-stacks",
+    default=True,
+    show_default=True,
+    help="Look at what trainers do with py-spy, where it is installed.",
+)
 detach = click.option(
     "--detach",
     "-d",

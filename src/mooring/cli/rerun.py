@@ -23,20 +23,8 @@ if TYPE_CHECKING:
 @options.last_run_name
 @options.overrides
 @options.where
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Keep the run in this new or empty folder.",
-)
-@click.option(
-    "--stacks/--no-stacks",
-    default=True,
-    show_default=True,
-    help="Look at what trainers do with py-spy, where it is installed.",
-)
+@options.run_folder
+@options.stacks
 @options.detach
 @options.shown
 @env_options

@@ -16,7 +16,7 @@ from mooring.cli.run_command import CommandOptions, RunCommand, command_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mooring.app import Result, Where
+    from mooring.app import Where
     from mooring.bodies.local.preparing import Given
     from mooring.cli.live import Shown
     from mooring.doctor import Diagnosis
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mooring.model.plan import Plan
     from mooring.record import RunRecord
     from mooring.record.logs import LogLine
+    from mooring.run_loop import Result
     from mooring.spec import TrainingJob
 
 
@@ -36,14 +37,7 @@ if TYPE_CHECKING:
 )
 @options.overrides
 @options.where
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Keep the run in this new or empty folder.",
-)
+@options.run_folder
 @click.option(
     "--fix",
     is_flag=True,
@@ -68,12 +62,7 @@ if TYPE_CHECKING:
     help="With --fix: pairs of probes, before and after in turns, that the gain is stated from. "
     "Fewer than 3 cannot show one; 0: none are made.",
 )
-@click.option(
-    "--stacks/--no-stacks",
-    default=True,
-    show_default=True,
-    help="Look at what trainers do with py-spy, where it is installed.",
-)
+@options.stacks
 @options.detach
 @options.shown
 @command_options

@@ -1,0 +1,328 @@
+"""One run from its first instruction to its last: the only loop, the only clock.
+
+Events of the body go into the lifecycle, its instructions back to the body. Everything that
+happens is written to the run directory; whoever shows it reads it from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mooring import frameworks, lifecycle
+from mooring.bodies.base import Body, Order
+from mooring.interrupts import StopSignals
+from mooring.lifecycle import (
+    Event,
+    Finish,
+    Instruction,
+    JobState,
+    OpenGate,
+    Placed,
+    Stalled,
+    StartFailed,
+    StartMembers,
+    StopMembers,
+    StopRequested,
+    Tick,
+)
+from mooring.model.cluster import Snapshot
+from mooring.model.errors import RunFailed
+from mooring.model.member import Gang, MemberId
+from mooring.model.plan import Plan, Refusal, with_member
+from mooring.model.status import Phase
+from mooring.policy import policy_of
+from mooring.record import Journal, RunRecord, plan_lock
+from mooring.record.journal import JsonValue
+from mooring.record.locks import exclusive
+from mooring.record.plan_file import write_plan
+from mooring.spec import TrainingJob
+from mooring.stacks import MISSING, OFF, find_tool
+
+if TYPE_CHECKING:
+    from mooring.stacks.watch import Watch
+    from mooring.stalls import Stall, StallWatch
+
+#: How long the loop waits for something to happen: short while members start, longer later.
+_STARTING_WAIT_S = 0.1
+_RUNNING_WAIT_S = 0.25
+_NODE_COUNTERS_EVERY_S = 1.0
+_LOOK_AGAIN_EVERY_S = 1.0
+#: What looks at trainers is not even imported for a run that ends sooner.
+_WATCH_AFTER_S = 1.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended."""
+
+    phase: Phase
+    reason: str
+    run: RunRecord
+    signals: tuple[int, ...] = ()
+    """Those that were caught meanwhile, in this order."""
+
+
+class RunLoop:
+    """One run from its first instruction to its last."""
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        gang: Gang,
+        plan: Plan,
+        run: RunRecord,
+        body: Body,
+        *,
+        stacks: bool,
+    ) -> None:
+        self._job, self._gang, self._plan, self._run, self._body = job, gang, plan, run, body
+        self._members = {member.id: member for member in gang.members}
+        self._framework = frameworks.find(job.spec.framework)
+        self._policy = policy_of(job, gang)
+        self._journal = Journal(run.events_file)
+        self._state: JobState | None = None
+        self._epoch_prepared: int | None = None
+        self._counters_due_s = 0.0
+        self._look_again_s = 0.0
+        self._watch: Watch | None = None
+        self._watch_from_s = time.monotonic() + _WATCH_AFTER_S
+        self._tool = find_tool() if stacks else None
+        self._no_tool = "" if self._tool else MISSING if stacks else OFF
+        if self._tool is None:
+            self._note("stacks", reason=self._no_tool)
+        self._stalls: StallWatch | None = None
+        self._stalled: int | None = None
+        """The epoch in which the run stands still."""
+
+    def _look_at_trainers(self, now_s: float) -> None:
+        if self._watch is None and self._tool is not None and now_s >= self._watch_from_s:
+            self._watch = self._watch_with(self._tool)
+        if self._watch is not None:
+            self._watch.poll(now_s)
+
+    def _watch_with(self, tool: str) -> Watch:
+        """Members that train are looked at; an evaluator evaluates, a server serves.
+
+        mpirun prints what its ranks report, so their steps are the launcher's.
+        """
+        from mooring.stacks.watch import Watch
+
+        aside = {*self._gang.server_roles, "evaluator", "launcher"}
+        members = [member for member in self._gang.members if member.id.role not in aside]
+        starters = [member for member in self._gang.members if member.id.role == "launcher"]
+        return Watch(self._run, [one.name for one in members], tool, [one.name for one in starters])
+
+    def until_end(
+        self,
+        signals: StopSignals,
+        on_tick: Callable[[], None],
+        stop_when: Callable[[], str | None],
+    ) -> Result:
+        nodes = self._body.snapshot().nodes
+        self._note(
+            "body",
+            enforces=self._body.enforces,
+            nodes={node.name: node.nic_mbps for node in nodes},
+            topology={
+                # [CPU, L3 cache, NUMA cell] of each of its CPUs
+                node.name: [[cpu.id, cpu.l3, cpu.cell] for cpu in node.cpus]
+                for node in nodes
+            },
+            total_steps=self._job.spec.step_metrics.total_steps,
+        )
+        placed = tuple(placement.member for placement in self._plan.placements)
+        now_s = time.monotonic()
+        state, instructions = lifecycle.begin(tuple(self._members), self._policy, placed, now_s)
+        self._record(None, state)
+        self._state = state
+        finish = self._carry_out(instructions)
+        told_to_stop: str | None = None
+        while finish is None:
+            on_tick()
+            now_s = time.monotonic()
+            events: list[Event] = [StopRequested(reason) for reason in signals.take()]
+            if (asked := stop_when()) is not None and asked != told_to_stop:
+                told_to_stop = asked
+                events.append(StopRequested(asked))
+            events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
+            if self._plan.waiting:
+                events += self._place_waiting(events, now_s)
+            events += self._look_for_stall(now_s)
+            for event in [*events, Tick()]:
+                finish = self._handle(event) or finish
+            self._count_nodes(now_s)
+            self._look_at_trainers(now_s)
+        self._count_nodes(float("inf"))
+        on_tick()
+        return Result(finish.phase, finish.reason, self._run)
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        if self._stalls is not None:
+            self._stalls.close()
+        self._journal.close()
+
+    def _handle(self, event: Event) -> Finish | None:
+        before = self._state
+        assert before is not None
+        state, instructions = lifecycle.handle(before, self._policy, event, time.monotonic())
+        self._state = state
+        self._record(before, state)
+        return self._carry_out(instructions)
+
+    def _carry_out(self, instructions: Sequence[Instruction]) -> Finish | None:
+        finish: Finish | None = None
+        for instruction in instructions:
+            match instruction:
+                case StartMembers():
+                    try:
+                        self._start(instruction)
+                    except RunFailed as error:
+                        failed = StartFailed(instruction.epoch, str(error), instruction.members)
+                        finish = self._handle(failed) or finish
+                case OpenGate(members=members):
+                    self._body.open_gate(members)
+                case StopMembers(members=members, grace_s=grace_s):
+                    self._body.stop(members, grace_s, time.monotonic())
+                case Finish():
+                    finish = instruction
+        return finish
+
+    def _start(self, instruction: StartMembers) -> None:
+        epoch = instruction.epoch
+        if epoch != self._epoch_prepared:
+            addresses = self._body.prepare(self._gang, self._plan, epoch)
+            self._identities = frameworks.identify(self._job, self._gang, addresses, epoch)
+            self._epoch_prepared = epoch
+        orders = []
+        for member_id, attempt in zip(instruction.members, instruction.attempts, strict=True):
+            member = self._members[member_id]
+            folder = str(self._run.member_dir(member.name))
+            launch = self._framework.render(member, self._identities[member_id], folder)
+            slot = self._plan.slot_of(member_id)
+            orders.append(Order(member, slot, launch, epoch, attempt))
+        self._body.start(orders)
+
+    def _place_waiting(self, events: Iterable[Event], now_s: float) -> list[Event]:
+        """Slots for members that had none: when one of ours has ended, and now and then.
+
+        Now and then, because the room may come from a run that is not ours.
+        """
+        ended = {event.member for event in events if isinstance(event, lifecycle.MemberExited)}
+        if not ended and now_s < self._look_again_s:
+            return []
+        from mooring.brain import place
+
+        self._look_again_s = now_s + _LOOK_AGAIN_EVERY_S
+        waiting = tuple(self._members[member] for member in self._plan.waiting)
+        with exclusive(plan_lock()):
+            rest = dataclasses.replace(self._gang, members=waiting)
+            more = place(rest, self._held(without=ended))
+            if isinstance(more, Refusal) or not more.placements:
+                return []
+            self._plan = dataclasses.replace(
+                self._plan,
+                placements=(*self._plan.placements, *more.placements),
+                waiting=more.waiting,
+            )
+            write_plan(self._run.plan_file, self._gang, self._plan)
+        return [Placed(tuple(placement.member for placement in more.placements))]
+
+    def _look_for_stall(self, now_s: float) -> list[Event]:
+        """Notes a standstill, with everybody's stacks, and its end."""
+        assert self._state is not None
+        if self._state.phase is not Phase.RUNNING:
+            return []
+        if self._stalls is None:
+            if now_s < self._watch_from_s:
+                return []
+            self._stalls = self._stall_watch()
+        stall = self._stalls.poll(now_s)
+        if self._stalled == self._state.epoch and not self._stalls.stalled:
+            self._stalled = None
+            self._note("stall", over=True)
+        if stall is None:
+            return []
+        self._stalled = self._state.epoch
+        self._note_stall(stall)
+        return [Stalled(self._state.epoch, stall.says)] if stall.due else []
+
+    def _stall_watch(self) -> StallWatch:
+        from mooring.stalls import StallWatch
+
+        return StallWatch(
+            self._run,
+            {member.name: member.id.role for member in self._gang.members},
+            self._gang.server_roles,
+            tool=self._tool,
+            why_no_tool=self._no_tool,
+            limit_s=self._job.spec.failure_policy.stall_timeout_s,
+        )
+
+    def _note_stall(self, stall: Stall) -> None:
+        file = self._run.stall_file
+        with suppress(OSError), file.open("a", encoding="utf-8") as stacks:
+            stacks.write(stall.text())
+        self._note("stall", **stall.document(file.name))
+
+    def _held(self, without: set[MemberId]) -> Snapshot:
+        """The nodes with what others and our own live members hold on them."""
+        assert self._state is not None
+        snapshot = self._body.snapshot()
+        use = {node.name: snapshot.use_of(node.name) for node in snapshot.nodes}
+        for placement in self._plan.placements:
+            if placement.member in without or not self._state.members[placement.member].state.alive:
+                continue
+            slot, member = placement.slot, self._members[placement.member]
+            use[slot.node] = with_member(use[slot.node], member, slot)
+        return replace(snapshot, use=use)
+
+    def _wait_s(self, now_s: float) -> float:
+        assert self._state is not None
+        wait_s = _RUNNING_WAIT_S if self._state.phase is Phase.RUNNING else _STARTING_WAIT_S
+        wakeup_s = lifecycle.next_wakeup_s(self._state, self._policy)
+        if wakeup_s is not None:
+            wait_s = min(wait_s, max(0.0, wakeup_s - now_s))
+        return wait_s
+
+    def _record(self, before: JobState | None, after: JobState) -> None:
+        for member in after.members:
+            told = _told(after, member)
+            if before is None or _told(before, member) != told:
+                self._note("member", member=member.name, **told)
+        if before is None or (before.phase, before.epoch) != (after.phase, after.epoch):
+            # The reason is the last failure; once members run again it is history.
+            over = after.phase.final or after.phase in (Phase.RESTARTING, Phase.STOPPING)
+            reason = after.reason if over else ""
+            self._note("phase", phase=after.phase.value, epoch=after.epoch, reason=reason)
+
+    def _note(self, kind: str, **fields: JsonValue) -> None:
+        # A full disk must not end a training that still works; the console still tells.
+        with suppress(OSError):
+            self._journal.append({"t": time.time(), "kind": kind, **fields})
+
+    def _count_nodes(self, now_s: float) -> None:
+        if now_s < self._counters_due_s:
+            return
+        self._counters_due_s = now_s + _NODE_COUNTERS_EVERY_S
+        counters = self._body.bytes_by_node()
+        if counters:
+            self._note("nodes", bytes={name: [*pair] for name, pair in counters.items()})
+
+
+def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:
+    """What is told of a member when it changes."""
+    status = state.members[member]
+    return {
+        "state": status.state.value,
+        "epoch": state.epoch,
+        "attempt": status.attempt,
+        "exit_code": status.exit_code,
+        "reason": status.reason,
+    }
