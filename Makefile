@@ -48,6 +48,10 @@ check-test:
 		echo "make test downloads 1 GB, and 2 GB of CUDA libraries unless pip finds a CPU build of PyTorch" && \
 		echo "(PIP_EXTRA_INDEX_URL: PyTorch's index of them); make test-fast does without."; }
 
+# The check of what was asked for comes before anything is made, also with -j and -k.
+CHECKED := $(if $(filter test test-faults bench $(STREAMS),$(MAKECMDGOALS)),check-test,$(if $(filter run,$(MAKECMDGOALS)),check-run,check-lint))
+$(addprefix $(VENV)/.,made core run lint test): | $(CHECKED)
+
 $(VENV)/.made:
 	python=$$($(CHECK) python frameworks "$(PYTHON)" 2>/dev/null || $(CHECK) python core "$(PYTHON)") && "$$python" -m venv $(VENV)
 	touch $@
@@ -77,7 +81,7 @@ $(VENV)/.test: $(VENV)/.run $(VENV)/.lint requirements/torch.txt requirements/ke
 	sh requirements/system.sh
 	touch $@
 
-run: check-run $(VENV)/.run
+run: $(VENV)/.run
 	moor run examples/wide-deep/job.yaml --nodes auto
 	@echo "moor is $(VENV)/bin/moor; make install puts it on your PATH"
 
@@ -100,7 +104,7 @@ uninstall:
 # Tests that call `moor clean` are all in one stream. Tests of real processes may be slowed down by
 # whoever else uses the machine: they have a second try, which the summary names. Without a
 # Kubernetes its tests say so: they are skipped, or fail where CI=true.
-test: check-test $(VENV)/.test
+test: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	pytest tests/contract --reruns 1
 	@rm -f $(VENV)/.failed
@@ -112,43 +116,43 @@ lines = | sed -u '' || { echo "$@$$([ ! -f $(VENV)/.running-$@ ] || echo " (died
 $(STREAMS): export MOORING_TESTS_RUNNING_FILE = $(abspath $(VENV))/.running-$@
 OTHERS := tests --ignore=tests/unit --ignore=tests/kube --ignore=tests/contract --ignore-glob='tests/local/test_doctor*'
 
-test-kube: check-test $(VENV)/.test
+test-kube: $(VENV)/.test
 	pytest tests/kube -m "not real_node" --reruns 1 $(lines)
 
-test-node: check-test $(VENV)/.test
+test-node: $(VENV)/.test
 	pytest tests/kube -m real_node --reruns 1 $(lines)
 
-test-doctor: check-test $(VENV)/.test
+test-doctor: $(VENV)/.test
 	pytest tests/local/test_doctor*.py --reruns 1 $(lines)
 
-test-local: check-test $(VENV)/.test
+test-local: $(VENV)/.test
 	pytest $(OTHERS) -m "not framework" --reruns 1 $(lines)
 
-test-frameworks: check-test $(VENV)/.test
+test-frameworks: $(VENV)/.test
 	nice -n 5 pytest $(OTHERS) -m framework --reruns 1 $(lines)
 
-test-unit: check-test $(VENV)/.test
+test-unit: $(VENV)/.test
 	nice -n 10 pytest tests/unit -n 2 --dist worksteal $(lines)
 
 # Of the operator killed at its writes `make test` runs a selection: docs/reliability.md.
-test-faults: check-test $(VENV)/.test
+test-faults: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	MOORING_ALL_KILLS=1 pytest tests/kube/faults -s
 
-kube: check-lint $(VENV)/.core
+kube: $(VENV)/.core
 	PYTHONPATH=tests python -m kube.cluster build
 
-image: check-lint $(VENV)/.core
+image: $(VENV)/.core
 	rm -rf dist
 	hatchling build -t wheel -d dist
 	docker build -f images/Dockerfile -t mooring:$$(python -c 'from mooring.version import VERSION; print(VERSION)') .
 
 # Without real processes but for those of the bodies' contract.
-test-fast: check-lint $(VENV)/.lint
+test-fast: $(VENV)/.lint
 	pytest tests/unit -m "not framework and not slow and not kube" -n auto --dist worksteal
 	pytest tests/contract -m "not framework and not slow and not kube"
 
-lint: check-lint $(VENV)/.lint
+lint: $(VENV)/.lint
 	ruff check .
 	ruff format --check .
 	mypy
@@ -156,17 +160,17 @@ lint: check-lint $(VENV)/.lint
 	vermin --quiet --no-tips --target=3.8- --violations src/mooring/launcher src/mooring/inside
 	python docs/generate.py --check
 
-bench: check-test $(VENV)/.test
+bench: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	$(PIP) -r requirements/versus.txt
 	for each in versus overhead pinning threads stacks ps remedies start end brain quality simulator doctor kube; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 
-docs: check-lint $(VENV)/.core
+docs: $(VENV)/.core
 	python docs/generate.py
 
-lock: check-lint $(VENV)/.lint
+lock: $(VENV)/.lint
 	for each in core run build kubernetes test; do \
 		uv pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --no-annotate $(UPGRADE) \
 			requirements/$$each.in -o requirements/$$each.lock || exit 1; \

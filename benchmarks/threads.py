@@ -3,13 +3,17 @@
 A library in a container counts the CPUs of the host, not those that the container may use.
 `threads: 80` reproduces a host with 80; `threads: auto` is what the launcher sets from the budget.
 Two jobs: TensorFlow with parameter servers (examples/wide-deep) and PyTorch (an MLP, two workers).
+And members that share the machine's CPUs: a thread for each CPU in every member, as libraries have
+it, against the CPUs divided among them; a small transformer with DistributedDataParallel.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from typing import Any
 
 from moored import Moor, temporary_moor
@@ -17,8 +21,10 @@ from pairs import interleave, ratios
 from results import EXAMPLES, Machine, options, say, show, write
 from steps import examples_per_s
 from training import command, command_setting, moored
+from versus_ways import job_file, moor_way
 
 HOST_THREADS = 80
+SHARED_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,39 @@ def main() -> None:
         "switches per example, 80 / auto",
     ]
     show("Threads from the budget", columns, rows)
+    say(f"members that share CPUs: {arguments.pairs} pairs")
+    shared = _shared(arguments.pairs)
+    show(
+        "Two members that share the CPUs",
+        ["", "step, all for each", "divided", "times"],
+        [shared.row],
+    )
+    figures["shared CPUs"] = shared.figures
     write("threads", machine, {"host_threads": HOST_THREADS, "rows": figures})
+
+
+@dataclass(frozen=True)
+class Shared:
+    row: list[str]
+    figures: dict[str, object]
+
+
+def _shared(count: int) -> Shared:
+    """Steps of two ranks that share all CPUs: every rank a thread for each CPU, and divided."""
+    cpus = len(os.sched_getaffinity(0))
+    with (
+        temporary_moor() as moor,
+        job_file("pytorch", {"worker": {"replicas": 2}}, command=["python", "ddp.py"]) as job,
+    ):
+        ways = [moor_way(moor, job, "--set", f"threads={value}") for value in (cpus, "auto")]
+        pairs = interleave(
+            lambda: ways[0].run(SHARED_STEPS), lambda: ways[1].run(SHARED_STEPS), count
+        )
+    faster = ratios([(auto, every) for every, auto in pairs], lambda outcome: outcome.step_ms)
+    steps_ms = [[round(outcome.step_ms, 2) for outcome in pair] for pair in pairs]
+    every, auto = (median(pair[which] for pair in steps_ms) for which in (0, 1))
+    row = ["PyTorch, DDP", f"{every:.1f} ms", f"{auto:.1f} ms", str(faster)]
+    return Shared(row, {"step_ms": steps_ms, "times_as_fast": faster.document()})
 
 
 def _wide_deep(moor: Moor, steps: int, threads: str) -> Outcome:
