@@ -21,6 +21,7 @@ def clone() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="clone-"))
     folder.chmod(0o755)
     shutil.copy(ROOT / "Makefile", folder)
+    shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.copytree(ROOT / "requirements", folder / "requirements")
     yield folder
     shutil.rmtree(folder)
