@@ -67,9 +67,10 @@ def main() -> None:
             say(f"{row.name}: {arguments.pairs} pairs")
             line, figures[row.name] = _compare(row, moor, arguments.pairs)
             lines.append(line)
+            # Row by row: one that fails does not cost the others theirs.
+            write("versus", machine, figures, parts=[row.name for row in ROWS])
     columns = ["", "step, peer", "moor", "moor / peer", "the rest, peer", "moor", "more"]
     show("moor run beside what people use", columns, lines)
-    write("versus", machine, figures, parts=[row.name for row in ROWS])
 
 
 def _compare(row: Row, moor: Moor, pairs: int) -> tuple[list[str], dict[str, object]]:
