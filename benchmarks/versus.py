@@ -9,6 +9,8 @@ that computes without end, with two jobs side by side, and on four nodes with sl
 
 from __future__ import annotations
 
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -183,7 +185,8 @@ def _neighbour() -> Iterator[None]:
     try:
         yield
     finally:
-        burning.terminate()
+        # The whole session: its children would burn on.
+        os.killpg(burning.pid, signal.SIGKILL)
         burning.wait()
 
 

@@ -23,7 +23,7 @@ _CROWD = 4.0
 _LEAST_CROWD = 6.0
 #: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
 _GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
-_SHARED_GAIN = Gain(1.0, 4.0, "benchmarks/threads.py: shared CPUs divided ÷ all for each")
+_SHARED_GAIN = Gain(1.0, 3.4, "benchmarks/threads.py: shared CPUs divided ÷ all for each")
 _PAGE = Page(
     why="Numeric libraries divide each operation among their threads and wait for all of them. "
     "With more threads than CPUs some wait for a CPU while the others wait for them.",
