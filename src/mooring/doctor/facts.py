@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from mooring.account import Account
 from mooring.spec import TrainingJob
 from mooring.stacks.categories import Category
 from mooring.variables import PartFacts
@@ -270,6 +271,8 @@ class RunFacts:
     """None: it has not ended, or nobody reported steps."""
     stall: StallFacts | None = None
     """None: it got on, as far as is known."""
+    account: Account = Account()
+    """Where the time of each rank's step goes; without ranks where nobody looked."""
 
     @property
     def servers(self) -> tuple[MemberFacts, ...]:
