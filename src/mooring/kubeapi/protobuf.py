@@ -42,6 +42,8 @@ Status                status=2 message=3 reason=4 code=6:int32
 ListMeta              resourceVersion=2 continue=3
 ObjectMeta            name=1 namespace=3 uid=5 resourceVersion=6 creationTimestamp=8:Time
                       deletionTimestamp=9:Time labels=11:{text} annotations=12:{text}
+                      ownerReferences=13:[OwnerReference]
+OwnerReference        kind=1 name=3 uid=4 apiVersion=5 controller=6:bool
 Time                  seconds=1:int64
 Quantity              string=1
 PodList               metadata=1:ListMeta items=2:[Pod]

@@ -20,6 +20,7 @@ from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.volumes import Storage, Volume
 from mooring.operator.jobs import JobView, Meaning, job_key, wishes_of
 from mooring.operator.pools import PoolView, pool_specs
+from mooring.operator.promised import Holder, Promises
 from mooring.operator.record import Record, Stage
 
 #: In place of a node's name: no node is called so.
@@ -41,6 +42,7 @@ class LastRound:
     """What the last round worked out of nodes and pods; most of it still holds in the next."""
 
     uses: Uses = field(default_factory=Uses)
+    promises: Promises = field(default_factory=Promises)
     cluster: ClusterState | None = None
 
 
@@ -104,8 +106,8 @@ def occupied(
     holding = list(admitted)
     known = last or LastRound()
     while True:
-        inside = {one.view.uid for one in holding}
-        others = [pod for pod in there if pod.mark is None or pod.mark.job_uid not in inside]
+        inside = [Holder(one.view, one.meaning, one.record) for one in holding]
+        others = known.promises.others(there, inside)
         found = snapshot(views, others, _kept(holding), interest or Interest(), known.uses)
         cluster = known.cluster = ClusterState(found, profile, known.cluster)
         running, lost = [], []

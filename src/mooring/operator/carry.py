@@ -28,7 +28,7 @@ from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_ma
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, items, number, text, texts
+from mooring.kubeapi.document import Json, Object, items, mapping, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import (
@@ -249,17 +249,17 @@ class Carrier:
         self._check()
         try:
             answer = await self._client.create_unread(POD, manifest, LEAN_PODS)
-            mark = mark_of(texts(manifest, "metadata", "labels"))
-            return "", MadePod(name, mark, answer.read)
+            return "", MadePod(name, mark_of(mapping(manifest, "metadata")), answer.read)
         except AlreadyExists:
             pass
         found = await self._client.get(POD, name, view.namespace)
-        labels = texts(found, "metadata", "labels")
-        if labels.get(names.JOB_UID) == view.uid:
-            return "", MadePod(name, mark_of(labels), lambda: found)
-        # One of a job of the same name that was deleted is on its way out; others stay.
-        mine = labels.get(names.JOB) == view.name
-        return ("" if mine else _in_the_way("pod", name)), None
+        mark = mark_of(mapping(found, "metadata"))
+        if mark is None or mark.job != view.name:
+            return _in_the_way("pod", name), None
+        if mark.job_uid == view.uid:
+            return "", MadePod(name, mark, lambda: found)
+        # One of a job of the same name that was deleted is on its way out.
+        return "", None
 
     async def _remove(self, removal: Removal) -> None:
         pod = removal.pod

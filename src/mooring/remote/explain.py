@@ -34,7 +34,7 @@ def explain_job(
         chosen = meaning.job.spec.kubernetes.scheduler.value
         note = f"nodes are chosen by '{chosen}', not by Mooring"
         return Explanation(name, named or gang.members[0].id, (), note=note)
-    pods = [pod for pod in cluster.pods if pod.mark is None or pod.mark.job_uid != view.uid]
+    pods = [pod for pod in cluster.pods if not pod.belongs_to(view.namespace, view.uid)]
     rivals = [one for one in cluster.candidates() if one.view.key != key]
     holding = [one for one in rivals if one.record.stage is Stage.ADMITTED]
     pool = meaning.job.spec.pool or queue.DEFAULT_POOL

@@ -67,7 +67,7 @@ async def pods_of(client: Client, view: JobView) -> list[PodView]:
 
 def pods_of_job(objects: Iterable[Object], view: JobView) -> list[PodView]:
     found = [parse_pod(one) for one in objects]
-    return [pod for pod in found if pod.mark is not None and pod.mark.job_uid == view.uid]
+    return [pod for pod in found if pod.belongs_to(view.namespace, view.uid)]
 
 
 async def stop_job(client: Client, view: JobView, *, now: bool) -> AsyncIterator[Progress]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.pod import Owner
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.kubeconfig import Access
 from mooring.operator.caches import Caches
@@ -51,6 +52,7 @@ def pod(version: int, node: str = "", phase: str = "Pending", ip: str = "") -> d
             "uid": "pod-1",
             "resourceVersion": str(version),
             "labels": labels,
+            "ownerReferences": [Owner("j", "team", "uid-1").reference()],
         },
         "spec": {"nodeName": node},
         "status": {"phase": phase, "podIP": ip},

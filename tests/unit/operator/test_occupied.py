@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from mooring.bodies.kubernetes.nodes import NodeView, parse_node
+from mooring.bodies.kubernetes.pod import Owner
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.model.member import MemberId
 from mooring.model.plan import Placement, Plan, Slot
@@ -27,15 +30,46 @@ def node(gpus: int) -> NodeView:
     )
 
 
-def pod(name: str, gpus: int, **labels: str) -> PodView:
+OWNER = Owner("train", "team", "uid-train")
+
+
+def pod(
+    name: str,
+    gpus: int,
+    *,
+    namespace: str = "team",
+    labels: dict[str, str] | None = None,
+    owner: Owner | None = None,
+    notes: dict[str, str] | None = None,
+) -> PodView:
     asked = {"cpu": "1", "nvidia.com/gpu": str(gpus)}
+    about = {
+        "name": name,
+        "namespace": namespace,
+        "uid": name,
+        "labels": labels or {},
+        "annotations": notes or {},
+        "ownerReferences": [owner.reference()] if owner else [],
+    }
     return parse_pod(
         {
-            "metadata": {"name": name, "namespace": "team", "uid": name, "labels": labels},
+            "metadata": about,
             "spec": {"nodeName": "n0", "containers": [{"resources": {"requests": asked}}]},
             "status": {"phase": "Running"},
         }
     )
+
+
+def marks(index: int = 0) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/managed-by": "mooring",
+        "mooring.dev/job": "train",
+        "mooring.dev/job-uid": "uid-train",
+        "mooring.dev/role": "worker",
+        "mooring.dev/index": str(index),
+        "mooring.dev/epoch": "0",
+        "mooring.dev/attempt": "0",
+    }
 
 
 def holding(gpus: tuple[int, ...]) -> Candidate:
@@ -78,17 +112,58 @@ def test_a_strangers_devices_do_not_push_a_gang_out_of_the_books() -> None:
 
 def test_a_gang_whose_room_was_taken_still_holds_what_its_pods_hold() -> None:
     """Two devices, and three wanted: the gang is taken back soon, but its pod is there now."""
-    mine = {
-        "app.kubernetes.io/managed-by": "mooring",
-        "mooring.dev/job": "train",
-        "mooring.dev/job-uid": "uid-train",
-        "mooring.dev/role": "worker",
-        "mooring.dev/index": "0",
-        "mooring.dev/epoch": "0",
-        "mooring.dev/attempt": "0",
-    }
-    pods = [pod("stranger", 1), pod("train-worker-0", 2, **mine)]
+    pods = [pod("stranger", 1), pod("train-worker-0", 2, labels=marks(), owner=OWNER)]
     cluster, running = occupied([holding((0, 1))], [node(2)], pods)
     assert running == []
     assert cluster.free("n0").cpu_millis == 14_000
     assert cluster.free("n0").gpus == 0
+
+
+def free_after(one: PodView) -> int:
+    """GPUs of four that are left beside a gang that holds two, and this pod."""
+    cluster, running = occupied([holding((0, 1))], [node(4)], [one])
+    assert [gang.gang.job for gang in running] == ["team/train"]
+    return cluster.free("n0").gpus
+
+
+def test_the_pod_of_an_admitted_gang_is_counted_once() -> None:
+    assert free_after(pod("train-worker-0", 2, labels=marks(), owner=OWNER)) == 2
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        pod("mine", 1, labels=marks()),
+        pod("mine", 1, labels=marks(), owner=OWNER),
+        pod("train-worker-0", 1, labels=marks()),
+        pod("train-worker-0", 1, labels=marks(), owner=Owner("train", "team", "another")),
+        pod("train-worker-0", 1, labels=marks(), owner=Owner("other", "team", "uid-train")),
+        pod("train-worker-0", 1, labels=marks(), owner=OWNER, namespace="elsewhere"),
+    ],
+    ids=["labels", "another name", "no controller", "uid", "job", "another namespace"],
+)
+def test_a_pod_that_only_claims_to_be_of_a_gang_counts_as_a_strangers(stranger: PodView) -> None:
+    assert free_after(stranger) == 1
+
+
+def test_what_a_forged_member_has_beyond_its_promise_is_counted() -> None:
+    """Its namespace's own people can forge all marks: the gang was promised two devices there."""
+    assert free_after(pod("train-worker-0", 3, labels=marks(), owner=OWNER)) == 1
+    cluster, running = occupied(
+        [holding((0, 1))],
+        [node(4)],
+        [pod(f"train-worker-{index}", 2, labels=marks(index), owner=OWNER) for index in range(2)],
+    )
+    assert len(running) == 1
+    assert cluster.free("n0").gpus == 0
+
+
+@pytest.mark.parametrize("named", ["0", "0-3"])
+def test_a_pod_cannot_claim_the_devices_of_a_gang(named: str) -> None:
+    """A hint is not believed if it names more than the pod asks for, or what a gang holds."""
+    forged = Owner("other", "team", "uid-other")
+    labels = marks() | {"mooring.dev/job": "other", "mooring.dev/job-uid": "uid-other"}
+    notes = {"mooring.dev/gpus": named}
+    hinted = pod("other-worker-0", 1, labels=labels, owner=forged, notes=notes)
+    assert hinted.mark is not None
+    assert free_after(hinted) == 1

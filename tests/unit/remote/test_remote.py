@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.bodies.kubernetes.live import MemberLive
-from mooring.bodies.kubernetes.pod import Image
+from mooring.bodies.kubernetes.pod import Image, Owner
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Object
 from mooring.model.errors import BadInput
@@ -60,6 +60,7 @@ def pod(index: int, restarts: int = 0, state: str = "running", **status: Any) ->
             "namespace": "team",
             "uid": f"uid-{index}",
             "labels": {"app.kubernetes.io/managed-by": "mooring", **labels},
+            "ownerReferences": [Owner("train", "team", UID).reference()],
         },
         "spec": {"nodeName": "n0", "containers": []},
         "status": {"phase": "Running", "containerStatuses": [container], **status},

@@ -15,6 +15,7 @@ from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.amounts import amounts
 from mooring.bodies.kubernetes.storage import mounted_by
 from mooring.kubeapi.document import Json, Object, find, items, mapping, number, text, texts
+from mooring.kubeapi.resources import TRAINING_JOB
 from mooring.kubeapi.times import parse_time
 from mooring.model.labels import Labels, labels_of
 from mooring.model.member import MemberId
@@ -99,12 +100,18 @@ class PodView:
     def turned_away(self) -> bool:
         return self.phase == "Failed" and self.reason in TURNED_AWAY
 
+    def belongs_to(self, namespace: str, job_uid: str) -> bool:
+        """Is it a member of this very job? A uid alone proves nothing: anybody may write it."""
+        mine = self.mark is not None and self.mark.job_uid == job_uid
+        return mine and self.namespace == namespace
+
 
 def parse_pod(obj: Object) -> PodView:
     about, spec, status = mapping(obj, "metadata"), mapping(obj, "spec"), mapping(obj, "status")
     labels = texts(about, "labels")
     delete_by = text(about, "deletionTimestamp")
-    mark = mark_of(labels)
+    mark = mark_of(about)
+    resources = pod_resources(spec)
     reason, message = text(status, "reason"), text(status, "message")
     container = None
     cpus: tuple[int, ...] = ()
@@ -113,6 +120,9 @@ def parse_pod(obj: Object) -> PodView:
         container = _container(status)
         notes = texts(about, "annotations")
         cpus, gpus = parse_ids(notes.get(names.CPUS, "")), parse_ids(notes.get(names.GPUS, ""))
+        # Anybody may write annotations: who names more than it asks for has not been given them.
+        cpus = cpus if len(cpus) * 1000 <= resources.cpu_millis else ()
+        gpus = gpus if len(gpus) <= resources.gpus else ()
         if not reason:
             reason, message = _why_unscheduled(status)
     return PodView(
@@ -122,7 +132,7 @@ def parse_pod(obj: Object) -> PodView:
         node=intern(text(spec, "nodeName")),
         phase=intern(text(status, "phase")),
         deleting=bool(delete_by),
-        resources=pod_resources(spec),
+        resources=resources,
         host_ports=_host_ports(spec),
         mark=mark,
         container=container,
@@ -210,15 +220,40 @@ def _host_ports(spec: Object) -> tuple[int, ...]:
     )
 
 
-def mark_of(labels: Mapping[str, str]) -> Mark | None:
+def mark_of(about: Object) -> Mark | None:
+    """What a pod's metadata says of it, if it is a pod of the job that it names.
+
+    Anybody who may create a pod can label it. The mark counts only on a pod that the job controls
+    and that is called as its member is: the server lets no second one have either of the two. Who
+    may write pods in the job's namespace can still forge it; `job_uid` holds in that one alone.
+    """
+    labels = texts(about, "labels")
     if labels.get(names.MANAGED_BY) != names.MANAGER:
         return None
     counts = [labels.get(key, "") for key in (names.INDEX, names.EPOCH, names.ATTEMPT)]
-    if not all(one.isdigit() for one in counts) or not labels.get(names.JOB_UID):
+    if not all(one.isascii() and one.isdigit() for one in counts):
         return None
     index, epoch, attempt = map(int, counts)
-    member = MemberId(labels.get(names.ROLE, ""), index)
-    return Mark(labels.get(names.JOB, ""), labels[names.JOB_UID], member, epoch, attempt)
+    job, uid, member = (
+        labels.get(names.JOB, ""),
+        labels.get(names.JOB_UID, ""),
+        MemberId(labels.get(names.ROLE, ""), index),
+    )
+    if not uid or text(about, "name") != f"{job}-{member.role}-{member.index}":
+        return None
+    if not any(_controls(owner, job, uid) for owner in items(about, "ownerReferences")):
+        return None
+    return Mark(job, uid, member, epoch, attempt)
+
+
+def _controls(owner: Object, job: str, uid: str) -> bool:
+    return (
+        find(owner, "controller") is True
+        and text(owner, "kind") == TRAINING_JOB.name
+        and text(owner, "apiVersion") == TRAINING_JOB.api_version
+        and text(owner, "name") == job
+        and text(owner, "uid") == uid
+    )
 
 
 def _container(status: Object) -> ContainerView | None:

@@ -124,13 +124,16 @@ def _node(view: NodeView, interest: Interest) -> Node:
 
 def _use(view: NodeView, pods: Sequence[PodView], kept: Kept, interest: Interest) -> NodeUse:
     node = view.node
-    cpus = {cpu for pod in pods for cpu in pod.cpus}
-    gpus = {gpu for pod in pods for gpu in pod.gpus}
-    unnamed = [pod for pod in pods if not pod.cpus and _pins(node, pod)]
+    # A hint that names what a gang holds by its record is wrong, whoever wrote it.
+    hinted = [_free_of(pod.cpus, kept.cpus) for pod in pods]
+    cpus = {cpu for named in hinted for cpu in named}
+    gpus = {gpu for pod in pods for gpu in _free_of(pod.gpus, kept.gpus)}
+    plain = [pod for pod, named in zip(pods, hinted, strict=True) if not named]
+    unnamed = [pod for pod in plain if _pins(node, pod)]
     if unnamed:
         wanted = sum(pod.whole_cpus for pod in unnamed)
         cpus |= set(_cpus_of_others(view, wanted, cpus | kept.cpus))
-    cards = sum(pod.resources.gpus for pod in pods if not pod.gpus)
+    cards = sum(pod.resources.gpus for pod in pods if not _free_of(pod.gpus, kept.gpus))
     if cards:
         gpus |= set(_gpus_of_others(view, cards, gpus | kept.gpus))
     return NodeUse(
@@ -138,10 +141,14 @@ def _use(view: NodeView, pods: Sequence[PodView], kept: Kept, interest: Interest
         cpus=frozenset(cpus),
         gpus=frozenset(gpus),
         ports=frozenset(port for pod in pods for port in pod.host_ports),
-        sharers=sum(1 for pod in pods if not pod.cpus) - len(unnamed),
+        sharers=len(plain) - len(unnamed),
         residents=_residents(pods) if interest.residents else (),
         volumes=_mounted(pods) if interest.storage is not None else (),
     )
+
+
+def _free_of(named: tuple[int, ...], kept: frozenset[int]) -> tuple[int, ...]:
+    return named if kept.isdisjoint(named) else ()
 
 
 def in_namespace(labels: Labels, namespace: str) -> Labels:
