@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mooring import frameworks, lifecycle
 from mooring.bodies.base import Body, Order
+from mooring.bodies.metering import CardMeter, machine_use
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
     Event,
@@ -88,6 +89,7 @@ class RunLoop:
         self._state: JobState | None = None
         self._epoch_prepared: int | None = None
         self._counters_due_s = 0.0
+        self._cards: CardMeter | None = None
         self._look_again_s = 0.0
         self._watch: Watch | None = None
         self._watch_from_s = time.monotonic() + _WATCH_AFTER_S
@@ -124,10 +126,13 @@ class RunLoop:
         stop_when: Callable[[], str | None],
     ) -> Result:
         nodes = self._body.snapshot().nodes
+        limits = {node.name: node.nic_mbps for node in nodes}
+        self._cards = CardMeter(self._body.bytes_by_node, limits)
+        self._cards.start()
         self._note(
             "body",
             enforces=self._body.enforces,
-            nodes={node.name: node.nic_mbps for node in nodes},
+            nodes=dict(limits),
             topology={
                 # [CPU, L3 cache, NUMA cell] of each of its CPUs
                 node.name: [[cpu.id, cpu.l3, cpu.cell] for cpu in node.cpus]
@@ -162,6 +167,8 @@ class RunLoop:
         return Result(finish.phase, finish.reason, self._run)
 
     def close(self) -> None:
+        if self._cards is not None:
+            self._cards.close()
         if self._watch is not None:
             self._watch.close()
         if self._stalls is not None:
@@ -313,7 +320,15 @@ class RunLoop:
         self._counters_due_s = now_s + _NODE_COUNTERS_EVERY_S
         counters = self._body.bytes_by_node()
         if counters:
-            self._note("nodes", bytes={name: [*pair] for name, pair in counters.items()})
+            busy_s = self._cards.busy_s() if self._cards is not None else {}
+            self._note(
+                "nodes",
+                bytes={name: [*pair] for name, pair in counters.items()},
+                busy_s=dict(busy_s),
+            )
+        machine = machine_use()
+        if machine is not None:
+            self._note("machine", **dataclasses.asdict(machine))
 
 
 def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:

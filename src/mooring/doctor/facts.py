@@ -153,6 +153,8 @@ class MemberFacts:
     """Why nobody could look."""
     pinned: bool = True
     pinning_note: str = ""
+    memory: tuple[tuple[float, int], ...] = ()
+    """(seconds, resident bytes) of its samples within the window."""
     out_of_memory: bool = False
     gpus: tuple[GpuFacts, ...] = ()
     gpu_error: str = ""
@@ -185,13 +187,36 @@ class NicFacts:
     limit_mbps: int | None
     received_mbps: float
     sent_mbps: float
+    in_turns: float | None = None
+    """The share of time for which it was in use, in short intervals by the fuller direction of
+    each: a card that is filled in turns, in and then out, is full. None: nobody counted so."""
 
     @property
     def busy(self) -> float | None:
-        """Of the fuller direction: the parts of a full-duplex card fill up apart."""
+        """Of the fuller direction: the parts of a full-duplex card fill up apart, but those who
+        send first and then receive find it as full as both together."""
         if not self.limit_mbps:
             return None
-        return max(self.received_mbps, self.sent_mbps) / self.limit_mbps
+        one_way = max(self.received_mbps, self.sent_mbps) / self.limit_mbps
+        return max(one_way, min(1.0, self.in_turns or 0.0))
+
+    @property
+    def alternates(self) -> bool:
+        """It is the turns that fill it, and no direction alone."""
+        if not self.limit_mbps or self.in_turns is None:
+            return False
+        return self.in_turns > 1.2 * max(self.received_mbps, self.sent_mbps) / self.limit_mbps
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """The machine that all members ran on, within the window. Virtual nodes are parts of it."""
+
+    cpus: int
+    used_cpus: float
+    """By everybody: this job, other programs, the system."""
+    available_bytes: int = 0
+    """Memory that was left at the end of the window."""
 
 
 class Trait(StrEnum):
@@ -249,6 +274,8 @@ class RunFacts:
     server_roles: tuple[str, ...]
     members: tuple[MemberFacts, ...]
     nics: tuple[NicFacts, ...] = ()
+    machine: MachineFacts | None = None
+    """None: the members are on several, or nobody looked."""
     node_cpus: Mapping[str, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
     """Node -> the CPUs that members on it hold between them."""
     topology: Mapping[str, tuple[CpuPlace, ...]] = field(

@@ -46,6 +46,15 @@ class Gain:
     high: float
     basis: str
 
+    @classmethod
+    def of_freed(cls, least: float, most: float, basis: str) -> Gain:
+        """What freeing a share of a step is worth: at least `least` of it and at most `most`.
+
+        Looks and counters do not tell 90 % from all of it: ten times is the most that is said.
+        """
+        low, high = (1 / (1 - min(0.9, max(0.0, share))) for share in (least, most))
+        return cls(low, max(low, high), basis)
+
     @property
     def said(self) -> str:
         if self.low == 1.0 < self.high:
@@ -93,6 +102,8 @@ class Finding:
     title: str
     why: str
     found: Found
+    because: tuple[str, ...] = ()
+    """Findings of the same diagnosis that explain this one, by their ids."""
 
     def document(self, patch: str = "") -> dict[str, JsonValue]:
         """As `moor doctor --json` prints it; `patch` is its remedy as a diff of the job file."""
@@ -103,6 +114,7 @@ class Finding:
             "says": found.says,
             "why": self.why,
             "members": list(found.members),
+            "because": list(self.because),
             "weight": round(found.weight, 4),
             "confidence": found.confidence.value,
             "evidence": [
@@ -128,28 +140,41 @@ class Finding:
         }
 
 
+class Answer(StrEnum):
+    """What a check came to. Only `excluded` means that it is surely not that."""
+
+    FOUND = "found"
+    EXCLUDED = "excluded"
+    NOT_RECOGNISED = "not recognised"
+    """It could be seen, but much of the time went into what has no known name."""
+    UNSEEN = "cannot be seen"
+    NOT_ASKED = "does not apply"
+
+
 @dataclass(frozen=True)
 class Checked:
     """One check that was made; `unknown` is why it could not be answered."""
 
     id: str
     title: str
+    answer: Answer = Answer.EXCLUDED
     findings: int = 0
     unknown: str = ""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The findings, worst first, and everything that was looked at."""
+    """The findings, causes before what they explain and then worst first, and all that was looked
+    at."""
 
     of: str
     findings: tuple[Finding, ...]
     checked: tuple[Checked, ...]
 
     def with_those_of(self, other: Diagnosis) -> Diagnosis:
-        """Both looks at once, still worst first."""
-        findings = sorted((*self.findings, *other.findings), key=lambda one: -one.found.weight)
-        return Diagnosis(self.of, tuple(findings), (*self.checked, *other.checked))
+        """Both looks at once: this one's findings, then the other's."""
+        findings = (*self.findings, *other.findings)
+        return Diagnosis(self.of, findings, (*self.checked, *other.checked))
 
     def document(self, patches: Sequence[str] = ()) -> dict[str, JsonValue]:
         told = patches or [""] * len(self.findings)
@@ -159,7 +184,13 @@ class Diagnosis:
                 finding.document(patch) for finding, patch in zip(self.findings, told, strict=True)
             ],
             "checked": [
-                {"id": one.id, "title": one.title, "findings": one.findings, "unknown": one.unknown}
+                {
+                    "id": one.id,
+                    "title": one.title,
+                    "findings": one.findings,
+                    "answer": one.answer.value,
+                    "unknown": one.unknown,
+                }
                 for one in self.checked
             ],
         }

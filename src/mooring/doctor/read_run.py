@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, RunFacts, Use
+from mooring.doctor.facts import CpuPlace, MemberFacts, RunFacts, Use
 from mooring.doctor.read_end import read_end, read_last_words
 from mooring.doctor.read_places import read_cards, read_cells, read_nics
 from mooring.doctor.read_program import read_traits
 from mooring.doctor.read_stacks import read_stacks
 from mooring.doctor.read_stall import read_stall
+from mooring.doctor.read_surroundings import (
+    LEAST_SAMPLES,
+    Window,
+    read_cards_of_nodes,
+    read_machine,
+)
 from mooring.doctor.told import mapping as _mapping
 from mooring.doctor.told import number as _number
 from mooring.doctor.told import numbers as _numbers
@@ -21,16 +27,13 @@ from mooring.frameworks import expand
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
 from mooring.record import RunRecord, read_lines
-from mooring.record.journal import JsonValue, Line
+from mooring.record.journal import Line
 from mooring.record.plan_file import Holding, read_holdings
 from mooring.spec import load_job
 from mooring.variables.from_run import parts_of
 
-#: Fewer samples than this say nothing about a rate.
-LEAST_SAMPLES = 3
 _LEAST_REPORTS = 5
 _NO_WINDOW = (float("-inf"), float("inf"))
-Window = tuple[float, float]
 
 
 def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
@@ -59,7 +62,8 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         job=job,
         server_roles=gang.server_roles,
         members=members,
-        nics=tuple(_nics(run.events_file, window)),
+        nics=read_cards_of_nodes(run.events_file, window),
+        machine=read_machine(run.events_file, window),
         node_cpus=cpus,
         topology=_topology(run.events_file),
         examples_per_s=sum(rates) if rates else None,
@@ -158,6 +162,11 @@ def member_facts(
         shm_used_bytes=max(int(_number(sample, "shm_used_bytes")) for sample in (samples or [{}])),
         shm_bytes=int(_number(known[-1], "shm_bytes")),
         use=_use(inside),
+        memory=tuple(
+            (_number(sample, "t"), int(_number(sample, "rss_bytes")))
+            for sample in inside
+            if _number(sample, "rss_bytes") > 0
+        ),
         steps=sum(int(_number(line, "n")) or 1 for line in lines if line.get("kind") == "step"),
         steps_per_s=_steps_per_s(lines, window),
         examples_per_s=_examples_per_s(lines, window),
@@ -308,29 +317,6 @@ def speed_of(run: RunRecord, seconds: float) -> Speed | None:
         return Speed(sum(examples), "examples/s")
     rates = [rate for one in steps if (rate := _steps_per_s(one, window)) is not None]
     return Speed(max(rates), "steps/s") if rates else None
-
-
-def _nics(events: Path, window: Window) -> Iterable[NicFacts]:
-    """Rates of each node's card within the window, from the counters that the run noted."""
-    limits: Mapping[str, JsonValue] = {}
-    seen: dict[str, list[tuple[float, float, float]]] = {}
-    for line in read_lines(events):
-        if line.get("kind") == "body":
-            limits = _mapping(line, "nodes")
-        elif line.get("kind") == "nodes":
-            for name, pair in _mapping(line, "bytes").items():
-                if isinstance(pair, list) and len(pair) == 2:
-                    counts = [float(one) for one in pair if isinstance(one, int | float)]
-                    seen.setdefault(name, []).append((_number(line, "t"), counts[0], counts[1]))
-    for name, points in sorted(seen.items()):
-        inside = [point for point in points if window[0] <= point[0] <= window[1]]
-        inside = inside if len(inside) >= LEAST_SAMPLES else points
-        span_s = inside[-1][0] - inside[0][0]
-        if span_s <= 0:
-            continue
-        limit = limits.get(name)
-        rates = [(inside[-1][way] - inside[0][way]) * 8 / 1e6 / span_s for way in (1, 2)]
-        yield NicFacts(name, limit if isinstance(limit, int) else None, rates[0], rates[1])
 
 
 def read_job_text(run: RunRecord) -> tuple[str, Path]:

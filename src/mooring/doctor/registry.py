@@ -1,7 +1,8 @@
 """The checks by their id: one small file each registers itself here.
 
 A check answers from facts alone. Where the facts do not tell, it raises `Unknown`, which the
-diagnosis passes on: silence means "looked, and it is fine".
+diagnosis passes on: silence means "looked, and it is fine". A check that knows its cause by names
+alone raises `NotRecognised` where the time went into something that it has no name for.
 """
 
 from __future__ import annotations
@@ -11,14 +12,30 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mooring.doctor.facts import ClusterFacts, NodeFacts, RunFacts
-from mooring.doctor.finding import Checked, Diagnosis, Finding, Found
+from mooring.doctor.finding import Answer, Checked, Diagnosis, Finding, Found
+from mooring.doctor.ordering import Causes, in_order
 
 Facts = TypeVar("Facts")
+_NONE = Causes()
 Rule = Callable[[Facts], Iterable[Found]]
 
 
 class Unknown(Exception):
     """The facts do not answer this check; the text says what is missing."""
+
+    answer = Answer.UNSEEN
+
+
+class NotRecognised(Unknown):
+    """It was looked for by what it is usually called, and much went into what has no such name."""
+
+    answer = Answer.NOT_RECOGNISED
+
+
+class DoesNotApply(Unknown):
+    """There is nothing in the job that could have it; the text says what it is without."""
+
+    answer = Answer.NOT_ASKED
 
 
 @dataclass(frozen=True)
@@ -37,6 +54,7 @@ class Check(Generic[Facts]):
     title: str
     page: Page
     rule: Rule[Facts]
+    causes: Causes = _NONE
 
 
 RUN_CHECKS: dict[str, Check[RunFacts]] = {}
@@ -44,11 +62,13 @@ NODE_CHECKS: dict[str, Check[NodeFacts]] = {}
 CLUSTER_CHECKS: dict[str, Check[ClusterFacts]] = {}
 
 
-def run_check(id: str, title: str, page: Page) -> Callable[[Rule[RunFacts]], Rule[RunFacts]]:
-    """Registers a check of runs."""
+def run_check(
+    id: str, title: str, page: Page, causes: Causes = _NONE
+) -> Callable[[Rule[RunFacts]], Rule[RunFacts]]:
+    """Registers a check of runs. `causes`: findings that may be what lies behind this one."""
 
     def register(rule: Rule[RunFacts]) -> Rule[RunFacts]:
-        RUN_CHECKS[id] = Check(id, title, page, rule)
+        RUN_CHECKS[id] = Check(id, title, page, rule, causes)
         return rule
 
     return register
@@ -77,16 +97,19 @@ def cluster_check(
 
 
 def diagnose(facts: Facts, checks: Iterable[Check[Facts]], of: str) -> Diagnosis:
-    """Every check in turn; findings worst first, those of one weight in the checks' order."""
+    """Every check in turn; causes before what they explain, then what frees most of the time."""
     findings: list[Finding] = []
     checked: list[Checked] = []
+    causes: dict[str, Causes] = {}
     for check in checks:
+        causes[check.id] = check.causes
         try:
             found = list(check.rule(facts))
         except Unknown as unknown:
-            checked.append(Checked(check.id, check.title, unknown=str(unknown)))
+            answer = unknown.answer
+            checked.append(Checked(check.id, check.title, answer, unknown=str(unknown)))
             continue
-        checked.append(Checked(check.id, check.title, len(found)))
+        answer = Answer.FOUND if found else Answer.EXCLUDED
+        checked.append(Checked(check.id, check.title, answer, len(found)))
         findings += [Finding(check.id, check.title, check.page.why, one) for one in found]
-    findings.sort(key=lambda finding: -finding.found.weight)
-    return Diagnosis(of, tuple(findings), tuple(checked))
+    return Diagnosis(of, in_order(findings, causes), tuple(checked))

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from mooring.doctor.finding import Checked, Confidence, Diagnosis, Figure, Finding
+from mooring.doctor.finding import Answer, Checked, Confidence, Diagnosis, Figure, Finding
 
 _STYLE = {
     Confidence.CERTAIN: "bold red",
     Confidence.LIKELY: "bold yellow",
     Confidence.POSSIBLE: "bold",
+}
+_UNANSWERED = {
+    Answer.NOT_RECOGNISED: "Not recognised",
+    Answer.UNSEEN: "Cannot be seen here",
+    Answer.NOT_ASKED: "Does not apply",
 }
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _MOST_NAMES = 6
@@ -25,18 +30,30 @@ def diagnosis(found: Diagnosis, patches: Sequence[str], width: int) -> Text:
     """`patches`: the remedy of each finding as a diff of the job file, where it has one."""
     lines: list[Text] = []
     for number, (finding, patch) in enumerate(zip(found.findings, patches, strict=True), 1):
-        lines += [*_finding(number, finding, patch, min(width, _WIDEST)), Text()]
+        because = _because(finding, found.findings)
+        lines += [*_finding(number, finding, patch, because, min(width, _WIDEST)), Text()]
     lines += _summary(found, min(width, _WIDEST))
     return Text("\n").join(lines)
 
 
-def _finding(number: int, finding: Finding, patch: str, width: int) -> Iterator[Text]:
+def _because(finding: Finding, findings: Sequence[Finding]) -> str:
+    """`1, A network card is full`: the number that each cause has on the page."""
+    return "; ".join(
+        f"{number}, {cause.title[0].lower()}{cause.title[1:]}"
+        for number, cause in enumerate(findings, 1)
+        if cause.id in finding.because
+    )
+
+
+def _finding(number: int, finding: Finding, patch: str, because: str, width: int) -> Iterator[Text]:
     one = finding.found
     yield Text.assemble(
         (f"{number}. {finding.title}", _STYLE[one.confidence]),
         (f"  {finding.id}, {one.confidence.value}", "dim"),
     )
     yield from _wrapped(one.says, width)
+    if because:
+        yield from _wrapped(f"because of {because}", width, "bold")
     for figure in one.evidence:
         yield from _wrapped(f"· {figure_in_words(figure)}", width)
     yield from _wrapped(finding.why, width, "dim")
@@ -73,13 +90,14 @@ def figure_in_words(figure: Figure) -> str:
 def _summary(found: Diagnosis, width: int) -> Iterator[Text]:
     if not found.findings:
         yield Text("Nothing found.", style="bold green")
-    fine = [one for one in found.checked if not one.findings and not one.unknown]
+    fine = [one for one in found.checked if one.answer is Answer.EXCLUDED]
     said = [("Looked for, and not found", fine)] if fine else []
-    reasons: dict[str, list[Checked]] = {}
-    for one in found.checked:
-        if one.unknown:
-            reasons.setdefault(one.unknown, []).append(one)
-    said += [(f"Not answered ({reason})", ones) for reason, ones in reasons.items()]
+    for answer, head in _UNANSWERED.items():
+        reasons: dict[str, list[Checked]] = {}
+        for one in found.checked:
+            if one.answer is answer:
+                reasons.setdefault(one.unknown, []).append(one)
+        said += [(f"{head} ({reason})", ones) for reason, ones in reasons.items()]
     for head, ones in said:
         for line in textwrap.wrap(f"{head}: {_joined(ones)}.", max(20, width)):
             yield Text(line, style="dim")

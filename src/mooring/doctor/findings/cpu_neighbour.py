@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names, used
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 from mooring.model.cluster import format_cpus
 
 #: Of the CPU time that it wanted and its CPUs have. Launchers and `moor` take half a per cent.
@@ -32,7 +32,7 @@ def neighbour(facts: RunFacts) -> Iterator[Found]:
         if member.exclusive and member.held_cpus and member.allowed_cpus <= member.held_cpus
     ]
     if not exclusive:
-        raise Unknown("no member has CPUs of its own")
+        raise DoesNotApply("no member has CPUs of its own")
     disturbed = []
     for member, use in used(exclusive):
         taken = _taken(use, len(member.held_cpus))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import JOB, PLAN, READY, names
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 from mooring.model.cluster import format_cpus
 from mooring.model.member import Pinning
 
@@ -25,7 +25,7 @@ _PAGE = Page(
 @run_check("cpu-not-pinned", "Not pinned although asked", _PAGE)
 def not_pinned(facts: RunFacts) -> Iterator[Found]:
     if facts.job.spec.pinning is not Pinning.EXCLUSIVE:
-        raise Unknown("the job does not ask for CPUs of its own")
+        raise DoesNotApply("the job does not ask for CPUs of its own")
     loose = [(member, why) for member in facts.members if (why := _why(member))]
     reasons: dict[str, list[MemberFacts]] = {}
     for member, why in loose:

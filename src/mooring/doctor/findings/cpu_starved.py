@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, by_role, names, used, whole_cpus
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 from mooring.spec.edit import Change
 
 #: Ready threads for each CPU. One that computes without end beside another gives 2.
@@ -29,7 +29,7 @@ _PAGE = Page(
 def starved(facts: RunFacts) -> Iterator[Found]:
     bounded = [one for one in facts.members if one.exclusive]
     if not bounded:
-        raise Unknown("no member has CPUs of its own")
+        raise DoesNotApply("no member has CPUs of its own")
     hungry = [(member, use) for member, use in used(bounded) if _hungry(member, use)]
     uses = {member.name: use for member, use in hungry}
     for role, members in by_role(member for member, _ in hungry):

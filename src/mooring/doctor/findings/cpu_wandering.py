@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from mooring.doctor.facts import CpuPlace, MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, SAMPLES, names, used, whole_cpus
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 from mooring.spec.edit import Change
 
 #: Sightings of threads outside of the group with most of them; helpers that hardly run are few.
@@ -29,7 +29,7 @@ _PAGE = Page(
 @run_check("cpu-wandering", "Threads wander across caches or NUMA cells", _PAGE)
 def wandering(facts: RunFacts) -> Iterator[Found]:
     if not any(len({place.l3 for place in places}) > 1 for places in facts.topology.values()):
-        raise Unknown("its nodes have one cache and one NUMA cell, or do not tell")
+        raise DoesNotApply("its nodes have one cache and one NUMA cell, or do not tell")
     for kind, group_of, weight in (
         ("NUMA cells", _cell, 0.2),
         ("L3 caches", _cache, 0.1),

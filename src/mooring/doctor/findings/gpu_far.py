@@ -8,7 +8,7 @@ from mooring.doctor.facts import GpuFacts, MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found
 from mooring.doctor.findings.measured import EVENTS, SAMPLES, names
 from mooring.doctor.findings.places import bring_near, home, several_cells
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
 from mooring.model.cluster import format_cpus
 
 _PAGE = Page(
@@ -27,7 +27,7 @@ _PAGE = Page(
 @run_check("gpu-far", "CPUs and GPU on different NUMA cells", _PAGE)
 def far(facts: RunFacts) -> Iterator[Found]:
     if not any(member.gpus for member in facts.members):
-        raise Unknown("no GPU was seen")
+        raise DoesNotApply("no GPU was seen")
     several_cells(facts)
     if not any(card.cell is not None for member in facts.members for card in member.gpus):
         raise Unknown("the machine does not tell which NUMA cell its GPUs are on")

@@ -9,7 +9,7 @@ from statistics import mean
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names
-from mooring.doctor.registry import RUN_CHECKS, Page, Unknown, run_check
+from mooring.doctor.registry import RUN_CHECKS, DoesNotApply, Page, Unknown, run_check
 
 _IDLE = 40.0
 _BUSY_CPU = 0.9
@@ -38,7 +38,7 @@ _PAGE = Page(
 def idle(facts: RunFacts) -> Iterator[Found]:
     with_cards = [member for member in facts.members if member.gpus]
     if not with_cards:
-        raise Unknown("no GPU was seen")
+        raise DoesNotApply("no GPU was seen")
     waiting = [
         (one, busy) for one in with_cards if (busy := _busy(one)) is not None and busy < _IDLE
     ]

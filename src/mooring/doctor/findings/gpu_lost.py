@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import NodeFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import Page, Unknown, node_check, run_check
+from mooring.doctor.registry import DoesNotApply, Page, node_check, run_check
 
 _PAGE = Page(
     why="A program that runs keeps its cards until it opens one again; a new one finds none. It "
@@ -41,7 +41,7 @@ def _found(error: str, members: tuple[str, ...]) -> Found:
 @run_check("gpu-lost", "The container has lost its GPUs", _PAGE)
 def lost(facts: RunFacts) -> Iterator[Found]:
     if not any(member.gpus or member.gpu_error for member in facts.members):
-        raise Unknown("no GPU was seen")
+        raise DoesNotApply("no GPU was seen")
     failed = [member for member in facts.members if _UNKNOWN in member.gpu_error]
     if failed:
         yield _found(failed[0].gpu_error, tuple(member.name for member in failed))
@@ -50,6 +50,6 @@ def lost(facts: RunFacts) -> Iterator[Found]:
 @node_check("node-gpu-lost", "The container has lost its GPUs", _PAGE)
 def node_lost(facts: NodeFacts) -> Iterator[Found]:
     if not facts.gpus and not facts.nvml_error:
-        raise Unknown("no GPU here")
+        raise DoesNotApply("no GPU here")
     if _UNKNOWN in facts.nvml_error:
         yield _found(facts.nvml_error, ())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import GpuFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
 
 #: On average over the run. Headers leave four fifths of a link for data (24 bytes with each 128),
 #: so that this is a link that is full three quarters of the time.
@@ -32,7 +32,7 @@ batch = batch.to(torch.bfloat16).div_(255)    # converted on the card
 def full(facts: RunFacts) -> Iterator[Found]:
     cards = [(member, card) for member in facts.members for card in member.gpus]
     if not cards:
-        raise Unknown("no GPU was seen")
+        raise DoesNotApply("no GPU was seen")
     known = [(member, card, share) for member, card in cards if (share := _share(card)) is not None]
     if not known:
         raise Unknown("the driver tells no PCIe rates or no link")

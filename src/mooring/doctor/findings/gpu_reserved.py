@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import GpuFacts, MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import JOB, MEBIBYTE, SAMPLES
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 from mooring.spec.edit import Change
 
 #: TensorFlow takes all that is free, JAX three quarters of all; what others hold comes on top.
@@ -36,7 +36,7 @@ _ASKS_PYTORCH = "print(torch.cuda.memory_allocated() / torch.cuda.memory_reserve
 def reserved(facts: RunFacts) -> Iterator[Found]:
     cards = [(one, card) for one in facts.members for card in one.gpus if card.memory_bytes]
     if not cards:
-        raise Unknown("no GPU was seen")
+        raise DoesNotApply("no GPU was seen")
     framework = facts.job.spec.framework
     full = [(member, card) for member, card in cards if _used(card) >= _FULL]
     if not full or facts.job.spec.env.get(_GROWTH) == "true":

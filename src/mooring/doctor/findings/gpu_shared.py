@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import JOB, SAMPLES, names
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 
 _PAGE = Page(
     why="NCCL refuses two ranks on one device (`Duplicate GPU detected`), and other libraries "
@@ -26,7 +26,7 @@ _SNIPPET = """torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 def shared(facts: RunFacts) -> Iterator[Found]:
     with_cards = [member for member in facts.members if member.gpus]
     if not with_cards:
-        raise Unknown("no GPU was seen")
+        raise DoesNotApply("no GPU was seen")
     crowded = [
         member
         for member in with_cards

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import DoesNotApply, Page, run_check
 
 #: The last line of the traceback of `fit`, and the strategy. As Keras 3.15 and TensorFlow 2.21 say.
 _ERRORS = {
@@ -42,7 +42,7 @@ spec:                       # in the job: tf.keras is Keras 2 then (`import kera
 @run_check("keras-fit", "Model.fit of Keras 3 does not work with this strategy", _PAGE)
 def keras_fit(facts: RunFacts) -> Iterator[Found]:
     if not facts.last_words:
-        raise Unknown("no member failed")
+        raise DoesNotApply("no member failed")
     for member, text in facts.last_words.items():
         error = next((error for error in _ERRORS if error in text), None)
         if error is None or _KERAS_3 not in text or any(one in text for one in _KERAS_2):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
-from mooring.doctor.registry import Unknown
+from mooring.doctor.registry import DoesNotApply, Unknown
 
 #: Where figures come from, in the words of docs/architecture.md.
 SAMPLES = "samples/M.jsonl"
@@ -37,7 +37,7 @@ def by_role(members: Iterable[MemberFacts]) -> Iterator[tuple[str, list[MemberFa
 def servers_of(facts: RunFacts) -> tuple[MemberFacts, ...]:
     """Raises Unknown in a job without parameter servers."""
     if not facts.servers:
-        raise Unknown("the job has no parameter servers")
+        raise DoesNotApply("the job has no parameter servers")
     return facts.servers
 
 

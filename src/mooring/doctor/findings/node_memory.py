@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE
-from mooring.doctor.registry import Page, Unknown, node_check
+from mooring.doctor.registry import DoesNotApply, Page, node_check
 
 _FULL = 0.9
 _PAGE = Page(
@@ -22,7 +22,7 @@ _PAGE = Page(
 @node_check("node-memory", "Close to the memory limit of this place", _PAGE)
 def node_memory(facts: NodeFacts) -> Iterator[Found]:
     if facts.memory_limit_bytes is None or facts.memory_used_bytes is None:
-        raise Unknown("no memory limit here")
+        raise DoesNotApply("no memory limit here")
     if facts.memory_used_bytes < _FULL * facts.memory_limit_bytes:
         return
     share = 100 * facts.memory_used_bytes / facts.memory_limit_bytes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
-from mooring.doctor.registry import Page, Unknown, node_check
+from mooring.doctor.registry import DoesNotApply, Page, node_check
 
 _PAGE = Page(
     why="With a quota alone the threads wander over all CPUs of the machine and share each with "
@@ -24,7 +24,7 @@ _PAGE = Page(
 @node_check("node-not-pinned", "A quota, but no CPUs of its own", _PAGE)
 def node_pinning(facts: NodeFacts) -> Iterator[Found]:
     if facts.quota_millis is None:
-        raise Unknown("no CPU quota here")
+        raise DoesNotApply("no CPU quota here")
     allowed, quota = len(facts.allowed_cpus), facts.quota_millis / 1000
     if allowed <= max(1.0, quota) or facts.quota_millis >= 1000 * facts.online_cpus:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Remedy
-from mooring.doctor.registry import Unknown
+from mooring.doctor.registry import DoesNotApply
 from mooring.spec.edit import Change
 
 #: Of the sightings of its threads; helpers that hardly run do not make a cell its home.
@@ -21,7 +21,7 @@ def cells_of(facts: RunFacts, node: str) -> dict[int, int]:
 def several_cells(facts: RunFacts) -> None:
     """Raises Unknown where nothing can be far away."""
     if not any(len({one.cell for one in places}) > 1 for places in facts.topology.values()):
-        raise Unknown("its nodes have one NUMA cell, or do not tell")
+        raise DoesNotApply("its nodes have one NUMA cell, or do not tell")
 
 
 def home(facts: RunFacts, member: MemberFacts) -> frozenset[int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mooring.doctor.facts import MemberFacts, NicFacts, RunFacts
 from mooring.doctor.findings.measured import servers_of, used
-from mooring.doctor.registry import Unknown
+from mooring.doctor.registry import DoesNotApply, Unknown
 
 #: The busiest server's bytes against the mean. Partitioned tables were seen at 1.0 to 1.25 (small
 #: variables still go round-robin); one table on one of two servers at 1.7, of four at 2.5 and more.
@@ -32,7 +32,7 @@ def shares_of(facts: RunFacts) -> Shares:
     """Raises Unknown with fewer than two servers, or without traffic."""
     measured = used(servers_of(facts))
     if len(measured) < 2:
-        raise Unknown("there is one parameter server only")
+        raise DoesNotApply("there is one parameter server only")
     rates = [(member, use.moved_bytes / use.span_s) for member, use in measured]
     total = sum(rate for _, rate in rates)
     if total < _LEAST_BYTES_PER_S:
