@@ -23,7 +23,9 @@ from mooring.model.plan import Plan, Refusal
 from mooring.placing import plan_job
 from mooring.record import RunRecord, create_run, plan_lock
 from mooring.record.locks import exclusive
+from mooring.record.made import note_copies
 from mooring.record.plan_file import write_plan
+from mooring.record.private import write_file
 from mooring.record.start import write_start
 from mooring.run_loop import Result, RunLoop
 from mooring.spec import TrainingJob
@@ -118,12 +120,13 @@ def run_job(
         )
         try:
             write_plan(run.plan_file, gang, plan)
-            run.job_file.write_text(job.to_yaml(), encoding="utf-8")
+            write_file(run.job_file, job.to_yaml())
             write_start(run, prepared.start(where.nic_mbps))
         except OSError as error:
             raise RunFailed(f"cannot write to {run.root}: {error}") from error
     if prepared.copies:
         staging.copy_files(prepared.copies, prepared.files_dir, run.files_dir)
+        note_copies(run)
         working_dir = working_dir if job.spec.working_dir else run.files_dir
     with StopSignals() as signals:
         nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)

@@ -41,6 +41,7 @@ from mooring.record import Journal, RunRecord, plan_lock
 from mooring.record.journal import JsonValue
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
+from mooring.record.private import open_file
 from mooring.spec import TrainingJob
 from mooring.stacks import MISSING, OFF, find_tool
 
@@ -274,8 +275,8 @@ class RunLoop:
 
     def _note_stall(self, stall: Stall) -> None:
         file = self._run.stall_file
-        with suppress(OSError), file.open("a", encoding="utf-8") as stacks:
-            stacks.write(stall.text())
+        with suppress(OSError), open_file(file, append=True) as stacks:
+            stacks.write(stall.text().encode(errors="replace"))
         self._note("stall", **stall.document(file.name))
 
     def _held(self, without: set[MemberId]) -> Snapshot:

@@ -91,11 +91,11 @@ def _next_run(ended: RunRecord, screen: RunScreen, signals: StopSignals) -> RunR
     # A probe may also end by itself. Its process then goes on at once, any other ends.
     probed = screen.view.reason == PROBED
     until_s = time.monotonic() + (float("inf") if probed else _LEAVES_S)
-    owner = (ended.info.pid, ended.info.pid_started_s)
+    owner = (ended.info.pid, ended.info.start_mark)
     while ended.info.stops_by_signal and ended.alive() and time.monotonic() < until_s:
         for run in list_runs():
             later = run.info.created_s > ended.info.created_s
-            if later and (run.info.pid, run.info.pid_started_s) == owner:
+            if later and (run.info.pid, run.info.start_mark) == owner:
                 return run
         if signals.take():
             break

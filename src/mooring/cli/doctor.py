@@ -155,7 +155,7 @@ def _show(found: Diagnosis, patches: Sequence[str], as_json: bool, html_file: Pa
 
 def _write(found: Diagnosis, text: str, path: Path, *, is_copy: bool) -> None:
     from mooring.doctor.remedies import fix
-    from mooring.record.runs import write_whole
+    from mooring.record.private import write_for_user
 
     fixed = fix(text, found.findings, str(path))
     for finding, why in fixed.refused:
@@ -168,7 +168,7 @@ def _write(found: Diagnosis, text: str, path: Path, *, is_copy: bool) -> None:
     if is_copy:
         accepted = "the job file, by --job JOB.yaml"
         raise BadInput.at("moor doctor", "--fix", "a run whose job file is gone", accepted)
-    write_whole(path, fixed.text)
+    write_for_user(path, fixed.text)
     click.echo(f"wrote {path}: {', '.join(finding.id for finding in fixed.applied)}", err=True)
 
 

@@ -59,10 +59,10 @@ def export(run: str, kind: str, target: Path | None) -> None:
 
 
 def _write(target: Path | None, text: str) -> None:
-    from mooring.record.runs import write_whole
+    from mooring.record.private import write_for_user
 
     if target is None:
         click.echo(text, nl=False)
     else:
-        write_whole(target, text)
+        write_for_user(target, text)
         click.echo(f"wrote {target}", err=True)

@@ -14,6 +14,7 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import on_cluster, required_target, target_of
+from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
     from mooring.record import RunRecord
@@ -207,7 +208,7 @@ def stop(
         return cluster_runs.stop(where, run, now=now, delete=delete)
     from mooring.bodies.local.clean import clean_run
     from mooring.record import find_run
-    from mooring.record.runs import write_whole
+    from mooring.record.private import write_whole
     from mooring.report.view import RunView
 
     record = find_run(run)
@@ -217,6 +218,9 @@ def stop(
         click.echo(f"{record.info.id} has ended already: {view.phase.value}")
         return 0
     if not record.alive():
+        if not record.is_dead():
+            found = "a run of another container, whose processes cannot be seen here"
+            raise BadInput.at("moor stop", f"RUN {record.info.id}", found, "`moor stop` there")
         clean_run(record)
         click.echo(f"{record.info.id} had lost its moor process; removed what it left")
         return 0
@@ -232,6 +236,11 @@ def stop(
 
 
 def _stop_by_signal(record: RunRecord, view: RunView, now: bool) -> None:
+    # A folder of another user may name any process.
+    if not record.is_of_its_owner():
+        found = f"process {record.info.pid}, which is not of the folder's owner"
+        accepted = "a run of the folder's owner"
+        raise BadInput.at("moor stop", f"RUN {record.info.id}", found, accepted)
     os.kill(record.info.pid, signal.SIGTERM)
     if now:
         # A second request, once the first has been taken up, ends the members without grace.

@@ -18,7 +18,7 @@ from mooring.doctor.finding import Diagnosis
 from mooring.doctor.read_run import read_run, speed_of
 from mooring.doctor.remedies import Fixed, fix
 from mooring.record import RunRecord
-from mooring.record.runs import write_whole
+from mooring.record.private import write_whole
 from mooring.report.gains import Losses, Shown, Speeds, amount
 from mooring.report.losses import compare_losses
 from mooring.report.view import RunView

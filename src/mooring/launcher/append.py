@@ -13,7 +13,7 @@ class AppendFile:
     """Takes data that ends with a newline, each piece in one write(2) where the disk allows."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._torn = os.fstat(self._fd).st_size > 0 and _ends_torn(path)
 
     def append(self, data: bytes) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Slot
 from mooring.model.resources import Resources
 from mooring.record.journal import JsonValue
-from mooring.record.runs import write_whole
+from mooring.record.private import write_whole
 
 
 @dataclass(frozen=True)

@@ -14,31 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mooring.record.made import MARK, made_files, made_folders, others
 from mooring.record.runs import RunRecord, list_runs, open_run
 from mooring.record.state_home import runs_dir, state_home
 
-#: What a run writes into its folder; its mark comes last, so that a clean-up cut short can go on.
-OWN = (
-    "bin",
-    "events.jsonl",
-    "files",
-    "fix.json",
-    "hosts",
-    "job.yaml",
-    "launcher.pyz",
-    "logs",
-    "members",
-    "output.log",
-    "plan.json",
-    "released",
-    "report.json",
-    "samples",
-    "stacks",
-    "stacks-at-stall.txt",
-    "start.json",
-    "stop",
-)
-MARK = "run.json"
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -68,12 +48,13 @@ def ended_runs() -> list[EndedRun]:
 def is_over(run: RunRecord) -> bool:
     """Its process is gone; or it is a program's, which goes on, and the report is written.
 
-    Of a run on another machine that has this home, too, only its own word is known.
+    Of a run on another machine or in a container that has this home, too, only its own word is
+    known.
     """
     if run.info.host != os.uname().nodename:
         return run.released_file.exists()
     if not run.alive():
-        return True
+        return run.is_dead() or run.released_file.exists()
     own_process = run.info.stops_by_signal
     return not own_process and run.released_file.exists() and run.report_file.exists()
 
@@ -112,24 +93,31 @@ def _remove_whole(folder: Path) -> None:
 
 
 def _remove_elsewhere(run: RunRecord, entry: Path, *, dry_run: bool) -> Removed:
-    own = [run.root / name for name in OWN if (run.root / name).exists()]
-    stays = tuple(sorted(path.name for path in run.root.iterdir() if path.name not in (*OWN, MARK)))
     marked = entry.is_symlink() and (at_entry := open_run(entry)) is not None
     if not marked or at_entry is None or at_entry.info.id != run.info.id:
         return Removed(run.info.id, run.root, 0, ("everything: it bears another run's mark",))
+    own, folders = list(made_files(run.root)), list(made_folders(run.root))
     mark = run.root / MARK
-    removed = Removed(run.info.id, run.root, sum(map(size_of, [*own, mark])), stays)
+    removed = Removed(
+        run.info.id, run.root, sum(map(size_of, [*own, mark])), _named(others(run.root))
+    )
     if not dry_run:
         for path in own:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            path.unlink(missing_ok=True)
+        for folder in folders:
+            with suppress(OSError):  # something of the user's is there
+                folder.rmdir()
         entry.unlink()
+        # Last, so that a clean-up cut short can go on.
         mark.unlink()
-        with suppress(OSError):  # something of the user's is there
+        with suppress(OSError):
             run.root.rmdir()
     return removed
+
+
+def _named(names: list[str]) -> tuple[str, ...]:
+    more = len(names) - _MOST_NAMED
+    return (*names[:_MOST_NAMED], f"{more} more") if more > 0 else tuple(names)
 
 
 def forget_missing(*, dry_run: bool) -> list[Path]:

@@ -11,6 +11,7 @@ stacks-at-stall.txt  everybody's stacks in full, of a run that came to a standst
 logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
+files.json        which they were, so that nothing else is removed with them
 released          empty; exists once the run holds nothing any more
 stop              exists once somebody has asked a program that carries the run to stop it
 report.json       the figures, once the run has ended
@@ -21,18 +22,26 @@ fix.json          the probe before it and the remedies, of a run with `--fix`
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import secrets
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import psutil
 
 from mooring.model.errors import BadInput, RunFailed
+from mooring.record.private import make_folder, write_whole
+from mooring.record.process_mark import is_alive, is_dead, mark_of
 from mooring.record.state_home import runs_dir
 
 RELEASED = "released"
+#: run.json is small, and so is each of its texts.
+_MOST_BYTES = 64 * 1024
+_TOKEN = re.compile(r"[0-9a-f]{6}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,12 @@ class RunInfo:
     source: str = ""
     stops_by_signal: bool = True
     """False: its process is a program that does more than this run; `stop_file` stops it."""
+    pid_mark: str = ""
+    """Of the process (`process_mark`); '' in runs of earlier versions, which have seconds only."""
+
+    @property
+    def start_mark(self) -> str:
+        return self.pid_mark or str(self.pid_started_s)
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,10 @@ class RunRecord:
         return self.root / "files"
 
     @property
+    def copies_file(self) -> Path:
+        return self.root / "files.json"
+
+    @property
     def launcher_file(self) -> Path:
         return self.root / "launcher.pyz"
 
@@ -128,19 +147,18 @@ class RunRecord:
 
     def alive(self) -> bool:
         """Whether the `moor` process that carries this run still exists."""
-        return process_is(self.info.pid, self.info.pid_started_s)
+        return is_alive(self.info.pid, self.info.start_mark)
 
+    def is_of_its_owner(self) -> bool:
+        """Whether that process is of the user whose folder this is."""
+        try:
+            return psutil.Process(self.info.pid).uids().real == self.root.stat().st_uid
+        except (psutil.Error, OSError):
+            return False
 
-def process_is(pid: int, started_s: float) -> bool:
-    """Whether `pid` is still the process that started then (process ids are reused)."""
-    try:
-        process = psutil.Process(pid)
-        return (
-            abs(process.create_time() - started_s) < 2.0
-            and process.status() != psutil.STATUS_ZOMBIE
-        )
-    except psutil.Error:
-        return False
+    def is_dead(self) -> bool:
+        """Whether that process is certainly gone: nobody can tell from another container."""
+        return is_dead(self.info.pid, self.info.start_mark)
 
 
 def create_run(
@@ -167,22 +185,30 @@ def create_run(
                 raise BadInput.at(
                     "moor run -o", str(directory), "something there", "a new or empty folder"
                 )
-            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if root.exists() and root.stat().st_uid != os.geteuid():
+                raise BadInput.at(
+                    "moor run -o",
+                    str(directory),
+                    "a folder of another user",
+                    "a new folder, or an empty one of your own",
+                )
+            make_folder(root)
             index.symlink_to(root)
         for folder in ("logs", "samples", "members"):
-            (root / folder).mkdir()
+            make_folder(root / folder)
         info = RunInfo(
             id=run_id,
             token=token,
             job=job,
             pid=os.getpid(),
-            pid_started_s=psutil.Process().create_time(),
+            pid_started_s=now_s,
             created_s=now_s,
             host=os.uname().nodename,
             version=version,
             virtual_nodes=virtual_nodes,
             source=source,
             stops_by_signal=stops_by_signal,
+            pid_mark=mark_of(os.getpid()),
         )
         write_whole(root / "run.json", json.dumps(asdict(info), indent=1))
     except OSError as error:
@@ -192,20 +218,34 @@ def create_run(
     return RunRecord(info, root)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file so that a reader sees the old or the new text, never a part."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-
-
 def open_run(root: Path) -> RunRecord | None:
     """The run in a directory, or None if there is none that can be read."""
     try:
-        fields = json.loads((root / "run.json").read_text(encoding="utf-8"))
-        return RunRecord(RunInfo(**fields), root.resolve())
-    except (OSError, ValueError, TypeError):
+        with (root / "run.json").open("rb") as file:
+            document = json.loads(file.read(_MOST_BYTES))
+        info = RunInfo(**document)
+        return RunRecord(info, root.resolve()) if _is_sound(info) else None
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+
+
+def _is_sound(info: RunInfo) -> bool:
+    """Whether each field is what Mooring writes: ids and tokens become names of paths."""
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "str": str,
+        "int": int,
+        "bool": bool,
+        "float": (int, float),
+    }
+    for each in fields(info):
+        value = getattr(info, each.name)
+        if not isinstance(value, kinds[str(each.type)]) or (
+            isinstance(value, bool) and each.type != "bool"
+        ):
+            return False
+    times = (info.created_s, info.pid_started_s)
+    names = _ID.fullmatch(info.id) and _ID.fullmatch(info.job) and _TOKEN.fullmatch(info.token)
+    return bool(names) and all(map(math.isfinite, times)) and 0 < info.pid < 1 << 31
 
 
 def list_runs() -> list[RunRecord]:

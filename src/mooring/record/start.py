@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from mooring.record.runs import RunRecord, write_whole
+from mooring.record.private import write_whole
+from mooring.record.runs import RunRecord
 
 
 @dataclass(frozen=True)

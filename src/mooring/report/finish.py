@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from mooring.record import RunRecord
-from mooring.record.runs import write_whole
+from mooring.record.private import write_whole
 from mooring.report.figures import Report, figures
 from mooring.report.view import RunView
 

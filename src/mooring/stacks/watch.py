@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mooring.record import Journal, RunRecord, Tail
 from mooring.record.journal import JsonValue
+from mooring.record.private import make_folder, open_file
 from mooring.stacks.categories import LETTERS, Category
 from mooring.stacks.reading import Reading
 from mooring.stacks.sources import Sources
@@ -156,11 +157,11 @@ class Watch:
 
     def _start(self, trainer: _Trainer) -> None:
         seconds, trainer.hz = QUICK if trainer.turns < _QUICK_TURNS else SLOW
-        self._folder.mkdir(exist_ok=True)
+        make_folder(self._folder)
         trainer.output = self._folder / f".{trainer.pid}.json"
         trainer.reading = Reading()
         trainer.began_s = time.time()
-        with trainer.output.with_suffix(".err").open("wb") as errors:
+        with open_file(trainer.output.with_suffix(".err")) as errors:
             trainer.process = subprocess.Popen(
                 command(self._tool, trainer.pid, seconds, trainer.hz, trainer.output),
                 stdin=subprocess.DEVNULL,

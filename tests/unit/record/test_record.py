@@ -21,7 +21,7 @@ from mooring.record import (
 )
 from mooring.record.locks import NumberedLocks, exclusive
 from mooring.record.logs import LogLine, LogTail, NewLines
-from mooring.record.runs import process_is
+from mooring.record.process_mark import is_alive
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,8 @@ def test_an_unreadable_run_directory_is_passed_over(home: Path) -> None:
 def test_a_process_is_known_by_its_start_too() -> None:
     run = create_run("me", directory=None, virtual_nodes=0, source="", version="0")
     assert run.alive()
-    assert not process_is(os.getpid(), run.info.pid_started_s - 3600)
+    boot, namespace, ticks = run.info.pid_mark.split("/")
+    assert not is_alive(os.getpid(), f"{boot}/{namespace}/{int(ticks) + 1}")
 
 
 def test_numbered_locks_exclude_each_other_within_one_process(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_runs_hold_something_until_they_let_go(monkeypatch: pytest.MonkeyPatch) 
     assert {run.info.id for run in holding_runs()} == {first, second}
     find_run(first).released_file.touch()
     assert [run.info.id for run in holding_runs()] == [second]
-    monkeypatch.setattr(runs, "process_is", lambda pid, started_s: False)
+    monkeypatch.setattr(runs, "is_alive", lambda pid, mark: False)
     assert holding_runs() == []
     assert {run.info.id for run in list_runs()} == {first, second}
 

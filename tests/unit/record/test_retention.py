@@ -16,9 +16,8 @@ from mooring.cli.clean import clean
 from mooring.model.errors import BadInput
 from mooring.record import RunRecord, create_run, list_runs
 from mooring.record import runs as run_directories
+from mooring.record.made import FILES, IN_FOLDERS, MARK, note_copies
 from mooring.record.retention import (
-    MARK,
-    OWN,
     EndedRun,
     ended_runs,
     forget_missing,
@@ -42,6 +41,7 @@ def make(job: str, *, days_ago: float = 0, live: bool = False, at: Path | None =
         run = rewrite(run, pid=NOBODY)
         run.released_file.touch()
         os.utime(run.released_file, times=(ago := run.info.created_s - DAY_S * days_ago, ago))
+    (run.root / "members" / "worker-0").mkdir()
     (run.root / "logs" / "worker-0.log").write_text("x" * 100_000)
     return run
 
@@ -124,6 +124,33 @@ def test_elsewhere_only_what_the_run_wrote_goes(tmp_path: Path, home: Path) -> N
     assert list((home / "runs").iterdir()) == []
 
 
+def test_what_others_put_among_its_own_stays(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "worker-0.jsonl").write_text("not Mooring's")
+    run = make("kept", days_ago=9, at=tmp_path / "mine")
+    (run.files_dir / "data").mkdir(parents=True)
+    for name in ("train.py", "data/table", "settings"):
+        (run.files_dir / name).write_text(name)
+    note_copies(run)
+    stays = ["bin/tool", "files/data/checkpoint", "files/settings", "logs/tensorboard"]
+    (run.root / "bin").mkdir()
+    (run.root / "bin" / "tool").write_text("mine")
+    (run.files_dir / "data" / "checkpoint").write_text("trained for a week")
+    (run.files_dir / "settings").write_text("changed by the program")
+    (run.root / "logs" / "tensorboard").mkdir()
+    (run.root / "logs" / "tensorboard" / "events").write_text("mine")
+    (run.root / "samples").rmdir()
+    (run.root / "samples").symlink_to(precious)
+    [said, _] = ask("--runs", "--dry-run")[-2:]
+    assert said.endswith(f"stays: {', '.join([*stays, 'samples'])}")
+    ask("--runs")
+    left = {path.relative_to(run.root).as_posix() for path in run.root.rglob("*")}
+    assert {*stays, "logs/tensorboard/events", "samples"} <= left
+    assert not {"run.json", "files/train.py", "files/data/table", "logs/worker-0.log"} & left
+    assert (precious / "worker-0.jsonl").exists()
+
+
 def test_a_folder_with_another_mark_is_left_alone(tmp_path: Path, home: Path) -> None:
     run = make("mine", days_ago=9, at=tmp_path / "mine")
     other = make("other", days_ago=9, at=tmp_path / "other")
@@ -153,7 +180,7 @@ def test_a_wrong_age_is_refused(age: str) -> None:
 def test_all_that_a_run_writes_is_known() -> None:
     """Else it would stay behind in a directory that the user chose."""
     listed = [line.split("/")[0].split()[0] for line in documented()]
-    assert len(listed) > 10 and set(listed) <= {*OWN, MARK}
+    assert len(listed) > 10 and set(listed) <= {*FILES, *IN_FOLDERS, MARK}
 
 
 def documented() -> list[str]:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from mooring.bodies.base import Order
@@ -27,11 +28,12 @@ from mooring.brain.thread_shares import Sharer, threads_of
 from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
 from mooring.model.cluster import Snapshot, format_cpus
 from mooring.model.errors import RunFailed
-from mooring.model.launch import Address
+from mooring.model.launch import Address, Launch
 from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Plan
 from mooring.record import RunRecord, Tail, plan_lock
 from mooring.record.locks import exclusive
+from mooring.record.private import FILE_MODE, make_folder, open_file
 from mooring.record.state_home import cache_dir
 
 #: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
@@ -75,7 +77,8 @@ class LocalBody:
         self._rank_token = secrets.token_hex(16)
         self._hosts_file: Path | None = None
         self._slots: dict[MemberId, tuple[str, str]] = {}
-        self._shared_cpus = SharedCpus(run.info.id, self._groups)
+        self._owner = owners.name_of(run.info.pid, run.info.start_mark)
+        self._shared_cpus = SharedCpus(run.info.id, self._owner, self._groups)
         self._devices_are_given = False
         self._closed = False
 
@@ -193,7 +196,7 @@ class LocalBody:
         for attempt in list(self._attempts.values()):
             attempt.process.wait()
             self._sweep(attempt, thorough=False)
-        processes.kill_marked(self._run.info.id)
+        self._kill_owned()
         if self._groups is not None:
             self._groups.close()
         self._nodes.close()
@@ -201,7 +204,7 @@ class LocalBody:
         owners.release(self._run.info.token)
         # What this run held is free now: the time of the lock tells the others to look again.
         with suppress(OSError), exclusive(plan_lock()):
-            self._run.released_file.touch()
+            self._run.released_file.touch(mode=FILE_MODE)
 
     def bytes_by_node(self) -> dict[str, tuple[int, int]]:
         return self._nodes.bytes_by_node()
@@ -267,14 +270,13 @@ class LocalBody:
         order = replace(order, launch=launch)
         contract = write_contract(self._run, self._settings, order, around)
         complaints = self._run.member_dir(member.name) / "launcher.err"
-        with complaints.open("wb") as stderr:
+        with open_file(complaints) as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(self._run.launcher_file), "run", str(contract)],
                 stdin=subprocess.PIPE,
                 stdout=self._bell.rope,
                 stderr=stderr,
-                # What Mooring did not set reaches the member this way alone: it may hold secrets.
-                env={**self._inherited, **launch.env},
+                env=self._inherits(launch),
                 start_new_session=True,
             )
         tail = self._tails.setdefault(member.id, Tail(self._run.sample_file(member.name)))
@@ -285,15 +287,23 @@ class LocalBody:
         environment = dict(order.launch.env)
         environment[processes.RUN_VARIABLE] = self._run.info.id
         environment[processes.MEMBER_VARIABLE] = order.member.name
-        info = self._run.info
-        environment[owners.OWNER_VARIABLE] = owners.name_of(info.pid, info.pid_started_s)
+        environment[owners.OWNER_VARIABLE] = self._owner
         if order.launch.serves_ranks or "MOORING_RANK_HOSTS" in order.launch.env:
             # Also where ranks are served: Open MPI's daemon checks that the program exists.
-            folder = self._run.root / "bin"
-            _write_rsh(folder, self._run.launcher_file)
-            path = {**self._inherited, **environment}.get("PATH", os.defpath)
-            environment["PATH"] = f"{folder}{os.pathsep}{path}"
+            _write_rsh(self._run.root / "bin", self._run.launcher_file)
             environment["MOORING_RANK_TOKEN"] = self._rank_token
+            if "PATH" in environment:
+                environment["PATH"] = self._with_rsh(environment["PATH"])
+        return environment
+
+    def _with_rsh(self, path: str) -> str:
+        return f"{self._run.root / 'bin'}{os.pathsep}{path}"
+
+    def _inherits(self, launch: Launch) -> dict[str, str]:
+        """What a launcher is started with: the caller's variables are written down nowhere."""
+        environment = {**self._inherited, **launch.env}
+        if "MOORING_RANK_TOKEN" in launch.env and "PATH" not in launch.env:
+            environment["PATH"] = self._with_rsh(environment.get("PATH", os.defpath))
         return environment
 
     def _launcher_complaint(self, attempt: _Attempt) -> str:
@@ -302,6 +312,10 @@ class LocalBody:
             lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             return f": {lines[-1]}" if lines else ""
         return ""
+
+    def _kill_owned(self, member: str | None = None) -> None:
+        find = partial(processes.owned_processes, self._run.info.id, self._owner, member)
+        processes.kill_until_none(find)
 
     def _kill(self, attempt: _Attempt) -> None:
         processes.signal_sessions([attempt.process.pid], signal.SIGKILL)
@@ -325,7 +339,7 @@ class LocalBody:
             # The kernel may need a moment to let the dead leave; `close` removes what stays.
             self._groups.remove(name)
         elif thorough:
-            processes.kill_marked(self._run.info.id, name)
+            self._kill_owned(name)
 
 
 def _write_rsh(folder: Path, launcher: Path) -> None:
@@ -333,7 +347,7 @@ def _write_rsh(folder: Path, launcher: Path) -> None:
     script = folder / _RSH
     if script.exists():
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     script.write_text(
         f'#!/bin/sh\nexec {_quoted(sys.executable)} -I -S {_quoted(str(launcher))} rsh "$@"\n',
         encoding="utf-8",

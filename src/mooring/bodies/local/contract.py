@@ -7,7 +7,6 @@ written; `launcher/contract.py` is the only place where it is read.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from mooring.model.launch import Address
 from mooring.model.member import MemberId, Pinning
 from mooring.record import RunRecord
 from mooring.record.journal import JsonValue
+from mooring.record.private import make_folder, write_file
 from mooring.spec import TrainingJob
 
 VERSION = 1
@@ -69,15 +69,13 @@ class Surroundings:
 def write_contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Path:
     """Write the member's folder (its files, its contract) and return the contract's path."""
     folder = run.member_dir(order.member.name)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for name, text in order.launch.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_file(folder / name, text)
     document = _document(run, settings, order, around)
     path = folder / f"contract-{order.epoch}-{order.attempt}.json"
     # The token of ranks is in it, and what the job's author wrote into `env`: nobody else reads it.
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(json.dumps(document))
+    write_file(path, json.dumps(document))
     return path
 
 

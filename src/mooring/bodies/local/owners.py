@@ -8,43 +8,50 @@ members carry it in their environment.
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
-from mooring.record.runs import process_is
+from mooring.record import process_mark
 
 OWNER_VARIABLE = "MOORING_OWNER"
 _FOLDER = Path("/run/mooring")
 _LONGEST_WRITE_S = 60.0
 
 
-def name_of(pid: int, started_s: float) -> str:
-    return f"{pid}:{started_s:.2f}"
+def name_of(pid: int, mark: str) -> str:
+    return f"{pid}:{mark}"
 
 
 def is_alive(owner: str) -> bool:
     """Whether the process that `name_of` named still exists."""
-    pid, _, started = owner.partition(":")
-    try:
-        return process_is(int(pid), float(started))
-    except ValueError:
-        return False
+    pid, mark = _parts(owner)
+    return process_mark.is_alive(pid, mark)
+
+
+def is_dead(owner: str) -> bool:
+    """Whether it is certain that the process is gone; a name that makes no sense is nobody's."""
+    pid, mark = _parts(owner)
+    return pid > 0 and process_mark.is_dead(pid, mark)
+
+
+def _parts(owner: str) -> tuple[int, str]:
+    found = re.fullmatch(r"([1-9][0-9]{0,9}):(.{1,200})", owner)
+    return (int(found[1]), found[2]) if found else (0, "")
 
 
 def claim(token: str) -> None:
     """Say that this process owns the token, where all users of the machine can read it."""
     if os.geteuid() != 0:
         return
-    me = psutil.Process()
+    name = name_of(os.getpid(), process_mark.mark_of(os.getpid()))
     while True:
         # Whoever released the last claim may remove the folder in between; one that goes while
         # `mkdir` looks at it "exists".
         with suppress(FileNotFoundError, FileExistsError):
             _FOLDER.mkdir(exist_ok=True)
-            (_FOLDER / token).write_text(name_of(me.pid, me.create_time()), encoding="ascii")
+            (_FOLDER / token).write_text(name, encoding="ascii")
             return
 
 

@@ -1,7 +1,9 @@
 """Finding and ending every process of a run, also those that left their process group.
 
-Each process of a run inherits MOORING_RUN in its environment; that mark survives setsid,
-double forks and the death of the launcher. Where control groups exist they are asked first.
+Each process of a run inherits MOORING_RUN and MOORING_OWNER in its environment; those marks survive
+setsid, double forks and the death of the launcher. Where control groups exist they are asked first.
+Anybody can put a mark into the environment of a process of their own: a mark alone says nothing
+about any other process.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 import psutil
+
+from mooring.bodies.local import owners
+from mooring.record import process_mark
 
 RUN_VARIABLE = "MOORING_RUN"
 MEMBER_VARIABLE = "MOORING_MEMBER"
@@ -56,12 +62,49 @@ def _candidates(run_id: str | None) -> list[int]:
     return found
 
 
-def kill_marked(run_id: str, member: str | None = None, deadline_s: float = 5.0) -> int:
-    """SIGKILL a run's processes until none is left; how many were found."""
+def owned_processes(run_id: str, owner: str, member: str | None = None) -> list[psutil.Process]:
+    """The live processes of a run that have this supervisor, by its name (`owners.name_of`)."""
+    return [each for each in marked_processes(run_id, member) if owner_of(each) == owner]
+
+
+def owner_of(process: psutil.Process) -> str | None:
+    """The name of its supervisor; None without one, as of members in pods on this machine."""
+    try:
+        return process.environ().get(owners.OWNER_VARIABLE)
+    except (psutil.Error, OSError, ValueError):
+        return None
+
+
+def left_processes(
+    run_id: str | None, uids: Mapping[str, int] = MappingProxyType({})
+) -> list[psutil.Process]:
+    """Processes whose own supervisor is certainly dead; uids: run -> its owner, where known.
+
+    Only those that are wholly one user's count: what a program of another user was lent is not the
+    run's. So do only those of this pid namespace: a container's have their supervisor there.
+    """
+    return [each for each in marked_processes(run_id) if _is_left(each, uids)]
+
+
+def _is_left(process: psutil.Process, uids: Mapping[str, int]) -> bool:
+    owner = owner_of(process)
+    if owner is None or not owners.is_dead(owner):
+        return False
+    try:
+        run_id, user = process.environ()[RUN_VARIABLE], process.uids()
+    except (psutil.Error, OSError, KeyError):
+        return False
+    if {user.real, user.effective, user.saved} != {uids.get(run_id, user.real)}:
+        return False
+    return process_mark.pid_namespace(process.pid) == process_mark.own_pid_namespace()
+
+
+def kill_until_none(find: Callable[[], list[psutil.Process]], deadline_s: float = 5.0) -> int:
+    """SIGKILL what is found until nothing is; how many there were."""
     killed: set[int] = set()
     give_up = time.monotonic() + deadline_s
     while True:
-        alive = marked_processes(run_id, member)
+        alive = find()
         if not alive or time.monotonic() > give_up:
             return len(killed)
         for process in alive:

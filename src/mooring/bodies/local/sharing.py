@@ -23,8 +23,9 @@ _LOOK_EVERY_S = 0.5
 class SharedCpus:
     """The CPUs of one run's sharing members, kept off what others hold exclusively."""
 
-    def __init__(self, run_id: str, groups: cgroups.RunGroups | None) -> None:
+    def __init__(self, run_id: str, owner: str, groups: cgroups.RunGroups | None) -> None:
         self._run_id = run_id
+        self._owner = owner
         self._groups = groups
         self._look_at_s = 0.0
         self._stamp: float | None = None
@@ -54,7 +55,7 @@ class SharedCpus:
     def _move(self, member: str, cpus: frozenset[int]) -> None:
         if self._groups is not None:
             self._groups.move(member, format_cpus(cpus))
-        for process in processes.marked_processes(self._run_id, member):
+        for process in processes.owned_processes(self._run_id, self._owner, member):
             with suppress(OSError):
                 for thread in Path(f"/proc/{process.pid}/task").iterdir():
                     with suppress(OSError):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mooring.model.errors import BadInput, RunFailed
 from mooring.record import RunRecord
+from mooring.record.private import make_folder
 from mooring.spec import TrainingJob
 
 
@@ -41,6 +42,7 @@ def check_files(job: TrainingJob, job_dir: Path, source: str) -> list[str]:
 
 def copy_files(names: Sequence[str], job_dir: Path, target: Path) -> None:
     try:
+        make_folder(target)
         for name in names:
             copy = target / name
             copy.parent.mkdir(parents=True, exist_ok=True)
