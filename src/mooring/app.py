@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mooring import frameworks
 from mooring.bodies.local import netns, staging
 from mooring.bodies.local.body import LocalBody
 from mooring.bodies.local.contract import settings_of
+from mooring.bodies.local.fork_server import ForkServer
 from mooring.bodies.local.holders import with_holders
 from mooring.bodies.local.nodes import LocalNodes, local_snapshot
 from mooring.bodies.local.preparing import Given, prepare
@@ -86,6 +88,7 @@ def run_job(
     stacks: bool = True,
     stops_by_signal: bool = True,
     given: Given = Given(),  # noqa: B008 (frozen)
+    fork_server: ForkServer | None = None,
 ) -> Result:
     """Run a job to its end on this machine.
 
@@ -94,7 +97,8 @@ def run_job(
     `stop_when` is asked again and again; the first reason that it gives stops the job, and another
     one after that does not wait for the members.
     `stacks`: look at the trainers' stacks where py-spy is installed. `stops_by_signal`: whether a
-    signal to this process is how others stop the run.
+    signal to this process is how others stop the run. `fork_server`: one that was started before,
+    and that the caller closes; otherwise a run of several members has its own.
     """
     asked = frameworks.expand(job, source)
     prepared = prepare(job, asked, job_dir, given, source)
@@ -128,11 +132,11 @@ def run_job(
         staging.copy_files(prepared.copies, prepared.files_dir, run.files_dir)
         note_copies(run)
         working_dir = working_dir if job.spec.working_dir else run.files_dir
-    with StopSignals() as signals:
+    with StopSignals() as signals, _launchers(fork_server, len(gang.members)) as server:
         nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)
         watched = stacks and find_tool() is not None
         settings = settings_of(job, working_dir, watched=watched)
-        body = LocalBody(run, nodes, settings, prepared.inherited)
+        body = LocalBody(run, nodes, settings, prepared.inherited, server)
         loop = RunLoop(job, gang, plan, run, body, stacks=stacks)
         try:
             on_plan(plan)
@@ -142,3 +146,14 @@ def run_job(
         finally:
             body.close()
             loop.close()
+
+
+@contextmanager
+def _launchers(given: ForkServer | None, members: int) -> Iterator[ForkServer | None]:
+    """Who makes the launchers. For one or two, a server started now would be no gain."""
+    own = ForkServer.start() if given is None and members > 2 else None
+    try:
+        yield given or own
+    finally:
+        if own is not None:
+            own.close()

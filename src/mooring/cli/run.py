@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mooring.bodies.local.fork_server import ForkServer
 from mooring.cli import options
 from mooring.cli.env_options import EnvOptions, env_options, with_env
 from mooring.cli.run_command import CommandOptions, RunCommand, command_options
@@ -99,13 +100,19 @@ def run(
 
     With --detach, `moor attach` shows the run until it ends, `moor stop` stops it.
     """
-    from mooring.app import choose_nodes
+    # First of all: it imports while this process does. One that goes on by itself makes its own.
+    fork_server = None if detach else ForkServer.start()
+    try:
+        from mooring.app import choose_nodes
 
-    job, origin = _job_of(job_file, command, overrides, without_file, environment)
-    given, where = environment.given(job), choose_nodes(nodes, nic_mbps)
-    start = JobStart(job, origin, where, given, stacks, directory)
-    probing = Probing(probe_s, pairs) if fix else None
-    return start_job(start, quiet=quiet, only=only, detach=detach, probing=probing)
+        job, origin = _job_of(job_file, command, overrides, without_file, environment)
+        given, where = environment.given(job), choose_nodes(nodes, nic_mbps)
+        start = JobStart(job, origin, where, given, stacks, directory, fork_server=fork_server)
+        probing = Probing(probe_s, pairs) if fix else None
+        return start_job(start, quiet=quiet, only=only, detach=detach, probing=probing)
+    finally:
+        if fork_server is not None:
+            fork_server.close()
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,7 @@ class JobStart:
     stacks: bool
     directory: Path | None
     on_start: Callable[[RunRecord, Console], None] = lambda run, console: None
+    fork_server: ForkServer | None = None
 
 
 @dataclass(frozen=True)
@@ -270,6 +278,7 @@ def _carry_out(
             stop_when=stop_when,
             stacks=asked.start.stacks,
             given=asked.start.given,
+            fork_server=asked.start.fork_server,
         )
     return _Ended(result, viewer.showed)
 

@@ -1,5 +1,5 @@
 """The launcher's commands: `run CONTRACT`, `pod` in a container, `rsh HOST COMMAND...` for ssh,
-`look` to say what this place allows.
+`look` to say what this place allows, `fork-server FD PADDING` to make launchers by forking.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ def main(argv: list[str] | None = None) -> int:
         from . import look
 
         return look.main()
+    if len(words) == 3 and words[0] == "fork-server" and words[1].isdigit():
+        from . import fork_server
+
+        return fork_server.main(int(words[1]))
     _say(USAGE)
     return LAUNCHER_FAILED
 

@@ -49,16 +49,8 @@ def copy_launcher(target: Path, kept_in: Path) -> Path:
     A second name of the same file where that can be: an archive is never written to, and a run
     without it is a tenth as large. A folder that cannot be written to costs the packing, no more.
     """
-    sources = _sources()
-    digest = hashlib.sha256(MAGIC_NUMBER)
-    for name, _, text in sources:
-        digest.update(f"{name} {len(text)} ".encode() + text)
-    kept = kept_in / f"launcher-{digest.hexdigest()[:32]}.pyz"
     with suppress(OSError):
-        if not kept.exists():
-            kept_in.mkdir(parents=True, exist_ok=True, mode=0o700)
-            build_launcher(kept)
-            _forget_oldest(kept_in)
+        kept = kept_launcher(kept_in)
         partial = target.with_name(target.name + ".partial")
         try:
             partial.hardlink_to(kept)
@@ -66,6 +58,22 @@ def copy_launcher(target: Path, kept_in: Path) -> Path:
             shutil.copy(kept, partial)
         return partial.replace(target)
     return build_launcher(target)
+
+
+def kept_launcher(kept_in: Path) -> Path:
+    """The archive in the folder `kept_in`, named by what it holds; packed if it is not there.
+
+    Raises OSError where it cannot be.
+    """
+    digest = hashlib.sha256(MAGIC_NUMBER)
+    for name, _, text in _sources():
+        digest.update(f"{name} {len(text)} ".encode() + text)
+    kept = kept_in / f"launcher-{digest.hexdigest()[:32]}.pyz"
+    if not kept.exists():
+        kept_in.mkdir(parents=True, exist_ok=True, mode=0o700)
+        build_launcher(kept)
+        _forget_oldest(kept_in)
+    return kept
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -22,10 +22,14 @@ class Bell:
         # A launcher must never wait for us: it loses the byte of a pipe that is full.
         os.set_blocking(self.rope, False)
 
-    def wait(self, pids: Sequence[int], timeout_s: float) -> None:
-        """Return once it rang, once one of these children has ended, or after `timeout_s`."""
+    def wait(self, pids: Sequence[int], timeout_s: float, also: Sequence[int] = ()) -> None:
+        """Return once it rang, once one of these processes has ended, or after `timeout_s`.
+
+        `also`: descriptors that something can be read from then.
+        """
         poller = select.poll()
-        poller.register(self._listening, select.POLLIN)
+        for listened in (self._listening, *also):
+            poller.register(listened, select.POLLIN)
         fds: list[int] = []
         try:
             for pid in pids if hasattr(os, "pidfd_open") else ():
