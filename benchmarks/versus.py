@@ -110,12 +110,15 @@ def _document(outcome: Outcome) -> dict[str, float]:
     }
 
 
-def _ddp(peer: Callable[[int], list[str]], ranks: int, copies: int = 1) -> Callable[[Moor], Ways]:
+def _ddp(
+    peer: Callable[[int], list[str]], ranks: int, copies: int = 1, **role: object
+) -> Callable[[Moor], Ways]:
+    """`role`: what the job says of its workers beside their count."""
+
     @contextmanager
     def ways(moor: Moor) -> Iterator[tuple[Way, Way]]:
-        with job_file(
-            "pytorch", {"worker": {"replicas": ranks}}, command=["python", "ddp.py"]
-        ) as job:
+        worker = {"replicas": ranks, **role}
+        with job_file("pytorch", {"worker": worker}, command=["python", "ddp.py"]) as job:
             yield moor_way(moor, job, copies=copies), peer_way(moor, peer(ranks), copies)
 
     return ways
@@ -199,6 +202,13 @@ ROWS = (
     Row("tf-config-servers", "bash", 80, _servers),
     Row("ray-train-2", "ray", 120, _ray),
     Row("torchrun-2-neighbour", "torchrun", 60, _ddp(torchrun, 2), _neighbour),
+    Row(
+        "torchrun-2-neighbour-cpu-asked",
+        "torchrun",
+        60,
+        _ddp(torchrun, 2, resources={"cpu": 1}),
+        _neighbour,
+    ),
     Row("tf-config-servers-slow-cards", "virtual nodes", 40, _slow_cards),
     Row("torchrun-2-two-jobs", "torchrun", 60, _ddp(torchrun, 2, copies=2)),
 )

@@ -234,7 +234,11 @@ def test_a_neighbour_on_exclusive_cpus(moor: Moor, tmp_path: Path) -> None:
             until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
             [cpu] = read_holdings(moor.only_run().plan_file)[0].slot.cpus
             burn = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
-            burners += [subprocess.Popen([*PYTHON, "-c", burn]) for _ in range(3)]
+            # Together three times as heavy as a CPU that was asked for. In a session of its own
+            # each: Linux weighs all processes of one session as one.
+            burners += [
+                subprocess.Popen([*PYTHON, "-c", burn], start_new_session=True) for _ in range(24)
+            ]
             assert process.wait(60) == 0
         finally:
             for burner in burners:

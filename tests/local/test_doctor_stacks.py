@@ -103,7 +103,10 @@ def test_loaders_that_a_neighbour_takes_the_cpu_from(moor: Moor, tmp_path: Path)
         until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
         [held] = read_holdings(moor.only_run().plan_file)
         spin = f"import os\nos.sched_setaffinity(0, {set(held.slot.cpus)})\nwhile True: pass"
-        burners = [subprocess.Popen([sys.executable, "-S", "-c", spin]) for _ in range(3)]
+        burners = [
+            subprocess.Popen([sys.executable, "-S", "-c", spin], start_new_session=True)
+            for _ in range(24)
+        ]
         try:
             assert process.wait(120) == 0
         finally:

@@ -57,9 +57,9 @@ def test_version_1_limits(tmp_path: Path) -> None:
     groups.make("worker-0", Limits("3", None, None, None))
     top = "mooring-abc123"
     assert (tmp_path / "cpuset" / top / "ps-0" / "cpuset.cpus").read_text() == "1-2"
-    # Half a CPU is 512 of 1024 shares; the run weighs 512 + 1024 for the one without a request.
-    assert (tmp_path / "cpu" / top / "ps-0" / "cpu.shares").read_text() == "512"
-    assert (tmp_path / "cpu" / top / "cpu.shares").read_text() == "1536"
+    # Half a CPU that was asked for: 8 * 1024 / 2. The run: 4096 + 1024 for the other member.
+    assert (tmp_path / "cpu" / top / "ps-0" / "cpu.shares").read_text() == "4096"
+    assert (tmp_path / "cpu" / top / "cpu.shares").read_text() == "5120"
     limit = tmp_path / "memory" / "box" / top / "ps-0" / "memory.limit_in_bytes"
     assert limit.read_text() == str(1 << 30)
     assert all(join.endswith(f"{top}/ps-0/cgroup.procs") for join in joins)
@@ -73,9 +73,25 @@ def test_version_2_limits(tmp_path: Path) -> None:
     assert join == str(group / "cgroup.procs")
     assert (group / "cpuset.cpus").read_text() == "0"
     assert (group / "memory.max").read_text() == str(1 << 20)
-    # 1024 shares: 1 + (1024 - 2) * 9999 / 262142 = 39.98, rounded down
-    assert (group / "cpu.weight").read_text() == "39"
+    # Eight times the 100 of a group that nobody has weighed; so weighs the run with it alone.
+    assert (group / "cpu.weight").read_text() == "800"
+    assert (group.parent / "cpu.weight").read_text() == "800"
     for folder in (tmp_path, tmp_path / "mooring-abc123"):
         assert "+cpuset" in (folder / "cgroup.subtree_control").read_text()
     groups.move("ps-0", "2-3")
     assert (group / "cpuset.cpus").read_text() == "2-3"
+
+
+def test_version_2_weighs_a_run_that_asks_for_nothing_as_any_group(tmp_path: Path) -> None:
+    groups = RunGroups(Hierarchy(2, {"": tmp_path}), "abc123")
+    for member in ("worker-0", "worker-1"):
+        groups.make(member, Limits(None, None, None, None))
+    assert (tmp_path / "mooring-abc123" / "cpu.weight").read_text() == "100"
+    assert not (tmp_path / "mooring-abc123" / "worker-0" / "cpu.weight").exists()
+
+
+def test_weights_stay_within_what_the_kernel_accepts(tmp_path: Path) -> None:
+    groups = RunGroups(Hierarchy(2, {"": tmp_path}), "abc123")
+    groups.make("worker-0", Limits(None, None, 64_000, None))
+    assert (tmp_path / "mooring-abc123" / "worker-0" / "cpu.weight").read_text() == "10000"
+    assert (tmp_path / "mooring-abc123" / "cpu.weight").read_text() == "10000"

@@ -1,9 +1,10 @@
 """Control groups for members, versions 1 and 2, where this process may make them.
 
 A member's group gives four things: its CPU set and memory limit are enforced by the kernel, its
-CPU weight follows its request, and every process it ever forked can be found and ended. Groups
-are named mooring-TOKEN/MEMBER, below our own group (version 1) or at the top (version 2, where
-a group that has processes cannot have children with controllers).
+CPU weight follows its request (CPUs that were asked for go before those that were not), and every
+process it ever forked can be found and ended. Groups are named mooring-TOKEN/MEMBER, below our own
+group (version 1) or at the top (version 2, where a group that has processes cannot have children
+with controllers).
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ from pathlib import Path
 PREFIX = "mooring-"
 _V2_CONTROLLERS = ("cpuset", "cpu", "memory")
 _V1_CONTROLLERS = ("cpuset", "cpu", "memory", "freezer")
-#: Kubernetes' conversion: one CPU is 1024 shares; the kernel accepts 2 to 262144.
-_SHARES_PER_CPU = 1024
+#: A process that asked for nothing weighs this much; the kernel accepts 2 to 262144.
+_SHARES_OF_A_PROCESS = 1024
+#: A CPU that was asked for, against processes that asked for none: nine tenths of it are the
+#: member's while each CPU has one such neighbour.
+_SHARES_PER_ASKED_CPU = 8 * _SHARES_OF_A_PROCESS
 _MOST_SHARES = 262144
+#: What version 2 gives a group that nobody has weighed, and the most that it accepts.
+_DEFAULT_WEIGHT = 100
+_MOST_WEIGHT = 10000
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class RunGroups:
         self._token = token
         self._tops = [root / f"{PREFIX}{token}" for root in hierarchy.roots.values()]
         self._shares: dict[str, int] = {}
+        self._asked: dict[str, int] = {}
 
     def make(self, member: str, limits: Limits) -> list[str]:
         """A fresh group for one attempt; the files to which its first process writes its pid."""
@@ -99,8 +107,8 @@ class RunGroups:
                 _limit_v2(group, limits)
             else:
                 _limit_v1(controller, group, limits)
-                if controller == "cpu":
-                    self._weigh_top(top, member, limits)
+            if controller in ("", "cpu"):
+                self._weigh_top(top, member, limits)
             joins.append(str(group / "cgroup.procs"))
         return joins
 
@@ -117,10 +125,16 @@ class RunGroups:
     def _weigh_top(self, top: Path, member: str, limits: Limits) -> None:
         """The run weighs what its members weigh together.
 
-        Otherwise all of them would get no more than one single process beside the group.
+        Otherwise all of them would get no more than one single process beside the group. In
+        version 2 its neighbours are groups, too: a run that asks for nothing weighs as one of them.
         """
         self._shares[member] = _shares(limits)
-        (top / "cpu.shares").write_text(str(min(_MOST_SHARES, sum(self._shares.values()))))
+        if self._hierarchy.version == 1:
+            (top / "cpu.shares").write_text(str(min(_MOST_SHARES, sum(self._shares.values()))))
+            return
+        self._asked[member] = _weight(limits) if limits.cpu_millis else 0
+        weight = max(_DEFAULT_WEIGHT, sum(self._asked.values()))
+        (top / "cpu.weight").write_text(str(min(_MOST_WEIGHT, weight)))
 
     def move(self, member: str, cpus: str) -> None:
         """Give a running member other CPUs."""
@@ -209,9 +223,17 @@ def _remove(group: Path) -> bool:
 
 
 def _shares(limits: Limits) -> int:
-    """A member that asks for nothing weighs as much as any process: one CPU."""
-    wanted = (limits.cpu_millis or 1000) * _SHARES_PER_CPU // 1000
+    """A member that asks for nothing weighs as much as any process."""
+    if not limits.cpu_millis:
+        return _SHARES_OF_A_PROCESS
+    wanted = limits.cpu_millis * _SHARES_PER_ASKED_CPU // 1000
     return max(2, min(wanted, _MOST_SHARES))
+
+
+def _weight(limits: Limits) -> int:
+    """The same for version 2, where a process that asked for nothing is in a group of 100."""
+    weight = _shares(limits) * _DEFAULT_WEIGHT // _SHARES_OF_A_PROCESS
+    return max(1, min(weight, _MOST_WEIGHT))
 
 
 def _limit_v2(group: Path, limits: Limits) -> None:
@@ -220,9 +242,7 @@ def _limit_v2(group: Path, limits: Limits) -> None:
     if limits.cells:
         (group / "cpuset.mems").write_text(limits.cells)
     if limits.cpu_millis:
-        # The map between shares and weights that runc applies.
-        weight = 1 + (_shares(limits) - 2) * 9999 // 262142
-        (group / "cpu.weight").write_text(str(weight))
+        (group / "cpu.weight").write_text(str(_weight(limits)))
     if limits.memory_bytes:
         (group / "memory.max").write_text(str(limits.memory_bytes))
 
