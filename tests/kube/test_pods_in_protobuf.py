@@ -13,6 +13,7 @@ from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
 from kube.objects import pod, pods_path
 from mooring.bodies.kubernetes import names
+from mooring.bodies.kubernetes.pod import Owner
 from mooring.bodies.kubernetes.pods import PodView, parse_pod
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.codec import JSON, PROTOBUF
@@ -31,7 +32,6 @@ MARK = {
     names.JOB: "j",
     names.JOB_UID: "1234",
     names.ROLE: "worker",
-    names.INDEX: "3",
     names.EPOCH: "2",
     names.ATTEMPT: "1",
 }
@@ -75,8 +75,11 @@ def full(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
     """A namespace with a pod of each state, with all that a view is made of."""
     admin, path = control_plane.admin, pods_path(namespace)
     for number, state in enumerate(STATES.values()):
-        amounts = {"cpu": "2", "memory": "64Mi", "example.com/card": "1"}
-        made = pod(f"p{number}", requests=amounts, limits=amounts, labels=MARK, volumes=DISKS)
+        amounts = {"cpu": "2", "memory": "64Mi", "example.com/card": "1", "nvidia.com/gpu": "1"}
+        labels = MARK | {names.INDEX: str(number)}
+        name = f"j-worker-{number}"
+        made = pod(name, requests=amounts, limits=amounts, labels=labels, volumes=DISKS)
+        made["metadata"]["ownerReferences"] = [Owner("j", namespace, "1234").reference()]
         made["metadata"]["annotations"] = {names.CPUS: "0-1", names.GPUS: "2"}
         made["metadata"]["finalizers"] = ["example.com/stays"]
         [member] = made["spec"]["containers"]
@@ -94,12 +97,12 @@ def full(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
                 {**container, "imageID": "", "ready": False, "lastState": STATES["ended"]}
             ],
         }
-        admin.patch(f"{path}/p{number}/status", {"status": told})
-    admin.delete(f"{path}/p0", grace_s=5)
-    admin.delete(f"{path}/p1", grace_s=10**12)
+        admin.patch(f"{path}/j-worker-{number}/status", {"status": told})
+    admin.delete(f"{path}/j-worker-0", grace_s=5)
+    admin.delete(f"{path}/j-worker-1", grace_s=10**12)
     yield namespace
     for number in range(len(STATES)):
-        admin.patch(f"{path}/p{number}", {"metadata": {"finalizers": None}})
+        admin.patch(f"{path}/j-worker-{number}", {"metadata": {"finalizers": None}})
 
 
 def test_both_forms_say_the_same(control_plane: ControlPlane, full: str) -> None:
@@ -122,7 +125,7 @@ def test_a_watch_is_in_protobuf_too(control_plane: ControlPlane, full: str) -> N
     async def followed(client: Client) -> list[PodView]:
         pages = [page async for page in client.pages(POD, full, accept=LEAN_PODS)]
         control_plane.admin.patch(
-            f"{pods_path(full)}/p2", {"metadata": {"labels": {names.ATTEMPT: "7"}}}
+            f"{pods_path(full)}/j-worker-2", {"metadata": {"labels": {names.ATTEMPT: "7"}}}
         )
         changes = client.watch(POD, full, pages[-1].version, accept=LEAN_PODS)
         async for change in changes:
@@ -131,7 +134,7 @@ def test_a_watch_is_in_protobuf_too(control_plane: ControlPlane, full: str) -> N
         return []
 
     [seen] = ask(control_plane, followed)
-    assert seen == next(one for one in views(control_plane, full, JSON) if one.name == "p2")
+    assert seen == next(one for one in views(control_plane, full, JSON) if one.name == "j-worker-2")
 
 
 def test_a_refusal_is_understood(control_plane: ControlPlane) -> None:

@@ -98,7 +98,13 @@ def grants(settings: Settings) -> Iterator[Grant]:
         jobs, "", ("pods",), ("get", "create", "delete"), "the members; get: whose name is taken"
     )
     yield Grant(jobs, "", ("pods/proxy",), ("get",), "steps and figures, from the first member")
-    yield Grant(jobs, "", ("services",), ("get", "create"), "one headless Service a job")
+    yield Grant(
+        jobs,
+        "",
+        ("services",),
+        ("get", "create", *_FOLLOW),
+        "one headless Service a job; followed: it is made again if somebody deletes it",
+    )
     yield Grant(jobs, "", ("secrets",), ("create",), "the token of MPI agents; never read")
     yield Grant(jobs, "", ("events",), ("create",), "what `kubectl describe` shows")
     yield Grant(

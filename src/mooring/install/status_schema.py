@@ -67,7 +67,8 @@ JOB_STATUS: Schema = {
         "restarts": _count("Restarts so far."),
         "placement": {
             "type": "object",
-            "description": "The nodes of each role's members, in the order of their indexes.",
+            "description": "The nodes of each role's members, in the order of their indexes; of a "
+            "very large job the first ones.",
             "maxProperties": _MOST_PLACES,
             "additionalProperties": {
                 "type": "array",
@@ -77,8 +78,11 @@ JOB_STATUS: Schema = {
         },
         "record": {
             "type": "object",
-            "description": "What the operator must remember between two looks, members included.",
+            "description": "What the operator must remember between two looks, members included; "
+            "packed, if that is long.",
             PRESERVE: True,
+            # Else the server keeps a list of all fields in it, which may be as long again.
+            "x-kubernetes-map-type": "atomic",
         },
         "conditions": CONDITIONS,
         "queuedAt": _time("Since when the job has been waiting."),

@@ -27,6 +27,10 @@ class Joined(Generic[View]):
     def __iter__(self) -> Iterator[View]:
         return chain.from_iterable(self._caches.values())
 
+    @property
+    def known(self) -> bool:
+        return all(cache.known for cache in self._caches.values())
+
     def get(self, namespace: str, name: str) -> View | None:
         cache = self._of(namespace)
         return cache.get(namespace, name) if cache is not None else None

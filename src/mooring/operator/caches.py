@@ -21,7 +21,7 @@ from mooring.kubeapi.codec import JSON
 from mooring.kubeapi.document import Key, Object
 from mooring.kubeapi.joined import Joined
 from mooring.kubeapi.protobuf import LEAN_PODS
-from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, TRAINING_JOB, Kind
+from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, SERVICE, TRAINING_JOB, Kind
 from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput, Problem
 from mooring.model.member import MemberId
@@ -30,6 +30,7 @@ from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view, reco
 from mooring.operator.kubelets import Kubelets
 from mooring.operator.pools import parse_pool
 from mooring.operator.record import Record, Stage
+from mooring.operator.services import ServiceView, parse_service
 from mooring.operator.stored import Stored
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ def unreadable(error: Exception) -> Problem:
 
 class Caches:
     """`concerned` is told which job to look at again, `moved` that a pod of it has changed, `bound`
-    that one has been bound and nothing else, `room` that the queue should be looked at."""
+    that one has been bound and nothing else, `room` that the queue should be looked at, `gone` that
+    a job is no more, `unserved` that the Service of the job with this uid is no more."""
 
     def __init__(
         self,
@@ -58,9 +60,12 @@ class Caches:
         bound: Callable[[Key], None],
         room: Callable[[], None],
         trouble: Callable[[], None],
+        gone: Callable[[JobView], None] = lambda view: None,
+        unserved: Callable[[str], None] = lambda uid: None,
     ) -> None:
         self._concerned, self._moved, self._bound, self._room = concerned, moved, bound, room
         self._client, self._count_trouble = client, trouble
+        self._gone, self._unserved = gone, unserved
         self._pods_of: dict[Key, dict[str, PodView]] = {}
         self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
         self._records: dict[str, tuple[JobView, Record]] = {}
@@ -72,6 +77,7 @@ class Caches:
             namespace: str | None = None,
             missing_ok: bool = False,
             accept: str = JSON,
+            labels: str = "",
         ) -> Cache[View]:
             return Cache(
                 client,
@@ -79,6 +85,7 @@ class Caches:
                 parse,
                 changed=changed,
                 namespace=namespace,
+                labels=labels,
                 resync_s=resync_s,
                 missing_ok=missing_ok,
                 accept=accept,
@@ -86,6 +93,17 @@ class Caches:
             )
 
         self.jobs = Joined(partial(cache, TRAINING_JOB, parse_view, self._job_changed), namespaces)
+        self.services = Joined(
+            lambda namespace: cache(
+                SERVICE,
+                parse_service,
+                self._service_changed,
+                namespace,
+                missing_ok=True,
+                labels=names.OURS,
+            ),
+            namespaces,
+        )
         self.pods = cache(POD, parse_pod, self._pod_changed, accept=LEAN_PODS)
         self.nodes = cache(NODE, parse_node, self._node_changed)
         self.pools = cache(POOL, parse_pool, lambda before, after: room(), missing_ok=True)
@@ -97,6 +115,7 @@ class Caches:
             self.nodes,
             self.pods,
             self.jobs,
+            self.services,
             self.pools,
             self.topologies,
             *self.stored.caches,
@@ -173,6 +192,11 @@ class Caches:
         self._records[view.uid] = (view, record)
         return record
 
+    def forget(self, view: JobView) -> None:
+        """The job is no more."""
+        self._meanings.pop(view.uid, None)
+        self._records.pop(view.uid, None)
+
     def pods_of(self, view: JobView) -> dict[MemberId, PodView]:
         """The pods that bear the job's name, also those of a job that had it before."""
         found = self._pods_of.get(view.key, {})
@@ -189,8 +213,8 @@ class Caches:
         view = after or before
         assert view is not None
         if after is None:
-            self._meanings.pop(view.uid, None)
-            self._records.pop(view.uid, None)
+            self.forget(view)
+            self._gone(view)
         if after is None or before is None or before.generation != after.generation:
             # New, gone, or asking for something else: an elastic gang may want to grow.
             self._room()
@@ -198,6 +222,11 @@ class Caches:
             # Its pods were over before its record said so: only now is the place free.
             self._room()
         self._concerned(view.key)
+
+    def _service_changed(self, before: ServiceView | None, after: ServiceView | None) -> None:
+        if before is not None and after is None and before.job_uid:
+            self._unserved(before.job_uid)
+            self._concerned((before.namespace, before.name))
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         if before == after:

@@ -98,7 +98,7 @@ class Carrier:
         self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
     ) -> Made:
         """The pods of these members, with what they need to find each other."""
-        problem = await self._prepare(view, meaning, len(record.slots))
+        problem = await self.prepare(view, meaning, len(record.slots))
         if problem:
             return Made((), problem)
         manifests = pod_manifests(
@@ -184,7 +184,11 @@ class Carrier:
         if not self._allowed():
             raise Conflict(409, "Deposed", "another operator leads now", "write")
 
-    async def _prepare(self, view: JobView, meaning: Meaning, members: int) -> str:
+    def forget(self, job_uid: str) -> None:
+        """What was made around this job's pods is no longer known to be there."""
+        self._served.pop(job_uid, None)
+
+    async def prepare(self, view: JobView, meaning: Meaning, members: int) -> str:
         """What pods need around them. A sentence, if something is in the way."""
         if self._served.get(view.uid) == members:
             return ""

@@ -34,6 +34,7 @@ from mooring.operator.observe import missing
 from mooring.operator.pulse import Asked, LastStep, Pulse
 from mooring.operator.record import Record, Stage
 from mooring.operator.rounds import Rounds
+from mooring.operator.services import lacks_service
 from mooring.operator.statuses import Statuses
 from mooring.operator.stuck import Stuck, stuck
 from mooring.operator.work import WorkQueue
@@ -93,6 +94,8 @@ class Controller:
             bound=lambda key: self._work.add(key, _LOOK_AGAIN_S),
             room=self._round_due.set,
             trouble=metrics.trouble,
+            gone=self._forget,
+            unserved=self._carrier.forget,
         )
         self._pulse = Pulse(client, settings.figures_s, self._running, self._work.add, now)
         self._statuses = Statuses(self._carrier, self._caches.jobs, self._work, self._pulse.of)
@@ -160,6 +163,17 @@ class Controller:
         view = self._caches.jobs.get(*key)
         if view is None or view.deleting or not self._allowed():
             return
+        try:
+            await self._reconcile(view)
+        finally:
+            now = self._caches.jobs.get(*key)
+            if now is None or now.uid != view.uid:
+                # It went meanwhile, and what was learnt of it since is of no use.
+                self._caches.forget(view)
+                self._forget(view)
+
+    async def _reconcile(self, view: JobView) -> None:
+        key = view.key
         meaning = self._caches.meaning(view)
         if isinstance(meaning, BadInput):
             await self._reject(view, meaning)
@@ -189,10 +203,24 @@ class Controller:
             await self._carrier.remove(step.remove)
         if step.create:
             await self._create(view, meaning, step, pods)
+        elif pods and step.record.stage is Stage.ADMITTED:
+            await self._serve_again(view, meaning, step.record)
         if step.record.stage is Stage.QUEUED:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
+
+    async def _serve_again(self, view: JobView, meaning: Meaning, record: Record) -> None:
+        """Members find each other by their job's Service: one that was deleted by hand is made."""
+        if lacks_service(self._caches.services, view):
+            problem = await self._carrier.prepare(view, meaning, len(record.slots))
+            if problem:
+                log.warning("%s/%s: %s", *view.key, problem)
+
+    def _forget(self, view: JobView) -> None:
+        """The job is no more: nothing of it is kept."""
+        self._carrier.forget(view.uid)
+        self._statuses.forget(view.uid)
 
     async def _pods(self, view: JobView, record: Record) -> Mapping[MemberId, PodView]:
         """The job's pods. Before one that ran counts as gone the server is asked: caches that were

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mooring.brain import queue
-from mooring.kubeapi.errors import Conflict, Invalid, KubeError
+from mooring.kubeapi.errors import ApiError, Conflict, KubeError
 from mooring.operator import admission
 from mooring.operator.admission import Candidate
 from mooring.operator.caches import Caches
@@ -34,6 +34,8 @@ _REST_S = 0.05
 _AT_LEAST_EVERY_S = 30.0
 #: How long the queue goes on without a job that it fails on.
 _ASIDE_S = 60.0
+#: Answers to a write that would be given for any other job as well.
+_NOT_ABOUT_THE_JOB = (401, 403, 429, 503, 504)
 #: The stages that a round looks at; a new job has none yet.
 _IN_QUEUE = (None, Stage.QUEUED.value, Stage.ADMITTED.value)
 
@@ -157,8 +159,11 @@ class Rounds:
             await self._statuses.save(one.view, one.meaning, record, pods, now_s)
         except Conflict:
             return False
-        except Invalid as error:
-            # Those after it may count on what was refused: the next round goes without this job.
+        except ApiError as error:
+            if error.status in _NOT_ABOUT_THE_JOB:
+                raise
+            # Too large, or not valid. Those after it may count on what was refused: the next round
+            # goes without this job.
             self._set_aside(one, f"its status is refused: {error.message:.200}", now_s)
             return False
         if isinstance(decision, queue.Admit):

@@ -20,6 +20,7 @@ from mooring.model.cluster import format_cpus
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
 from mooring.model.status import MemberState, Phase
+from mooring.operator import bounds
 from mooring.operator.record import Record, Stage
 
 _CONDITIONS = ("Queued", "Admitted", "Placed", "Running", "Restarting", "Succeeded", "Failed")
@@ -62,8 +63,8 @@ def encode(record: Record, figures: Figures, before: Object, now_s: float) -> di
     status: dict[str, Json] = {
         "phase": phase_of(record),
         "stage": record.stage.value,
-        "reason": record.reason,
-        "message": record.message,
+        "reason": bounds.cut(record.reason, bounds.LONGEST_REASON),
+        "message": bounds.cut(record.message, bounds.LONGEST_MESSAGE),
         "ready": f"{figures.ready}/{figures.total}",
         "pool": figures.pool,
         "epoch": record.state.epoch if record.state else record.epoch,
@@ -91,11 +92,13 @@ def encode(record: Record, figures: Figures, before: Object, now_s: float) -> di
         status["pinning"] = dict(figures.pinning)
     status["conditions"] = _conditions(record, figures, before, now_s)
     # Some servers take an empty text for none at all, and refuse it.
-    return {key: value for key, value in status.items() if value != ""}
+    full = {key: value for key, value in status.items() if value != ""}
+    return bounds.pack(full, len(record.state.members) if record.state else len(record.slots))
 
 
 def urgent(before: Object, after: Object) -> bool:
     """Must `after` be written before anything else is done?"""
+    before, after = bounds.unpack(before), bounds.unpack(after)
     keys = (set(before) | set(after)) - set(_DERIVED) - {"record"}
     if any(before.get(key) != after.get(key) for key in keys):
         return True
@@ -122,6 +125,7 @@ def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> 
     if text(status, "reason") == REJECTED:
         return Record(epoch=number(status, "epoch"), queued_at_s=created_at_s)
     stage = Stage(text(status, "stage"))
+    status = bounds.unpack(status)
     memory = mapping(status, "record")
     epoch, restarts = number(status, "epoch"), number(status, "restarts")
     slots = _slots(status)
@@ -169,20 +173,22 @@ def _memory(record: Record) -> dict[str, Json]:
 def _encode_state(state: JobState) -> dict[str, Json]:
     encoded: dict[str, Json] = {"phase": state.phase.value}
     if state.reason:
-        encoded["reason"] = state.reason
+        encoded["reason"] = bounds.cut(state.reason, bounds.LONGEST_MESSAGE)
     if state.started_at_s is not None:
         encoded["startedAt"] = write_time(state.started_at_s)
     if state.restart_at_s is not None:
         encoded["restartAt"] = write_time(state.restart_at_s)
     if state.outcome is not None and not state.phase.final:
-        encoded["outcome"] = {"phase": state.outcome.phase.value, "reason": state.outcome.reason}
+        reason = bounds.cut(state.outcome.reason, bounds.LONGEST_MESSAGE)
+        encoded["outcome"] = {"phase": state.outcome.phase.value, "reason": reason}
     began = _common_start(state)
     if began is not None:
         encoded["membersStartedAt"] = write_time(began)
     implied = _IMPLIED.get(state.phase)
     members: dict[str, Json] = {}
+    reasons = bounds.MemberReasons()
     for member, one in state.members.items():
-        differs = _member(one, implied, began)
+        differs = _member(one, implied, began, reasons)
         if differs:
             members[member.name] = differs
     if members:
@@ -195,7 +201,12 @@ def _common_start(state: JobState) -> float | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def _member(one: MemberStatus, implied: MemberState | None, began: float | None) -> dict[str, Json]:
+def _member(
+    one: MemberStatus,
+    implied: MemberState | None,
+    began: float | None,
+    reasons: bounds.MemberReasons,
+) -> dict[str, Json]:
     written: dict[str, Json] = {}
     if one.state is not implied:
         written["state"] = one.state.value
@@ -208,7 +219,7 @@ def _member(one: MemberStatus, implied: MemberState | None, began: float | None)
     if one.exit_code is not None:
         written["exitCode"] = one.exit_code
     if one.reason:
-        written["reason"] = one.reason
+        written["reason"] = reasons.cut(one.reason)
     if one.restart_at_s is not None:
         written["restartAt"] = write_time(one.restart_at_s)
     if one.started_at_s is not None and one.started_at_s != began:
@@ -308,6 +319,10 @@ def _conditions(record: Record, figures: Figures, before: Object, now_s: float) 
         "Succeeded": phase == Phase.SUCCEEDED.value,
         "Failed": phase in (Phase.FAILED.value, Phase.STOPPED.value),
     }
+    told = {
+        "reason": bounds.cut(record.reason, bounds.LONGEST_REASON),
+        "message": bounds.cut(record.message, bounds.LONGEST_MESSAGE),
+    }
     known = {text(one, "type"): one for one in items(before, "conditions")}
     conditions: list[Json] = []
     for kind in _CONDITIONS:
@@ -323,8 +338,8 @@ def _conditions(record: Record, figures: Figures, before: Object, now_s: float) 
             {
                 "type": kind,
                 "status": value,
-                "reason": (record.reason or phase) if holds[kind] else phase,
-                "message": (record.message or phase) if holds[kind] else phase,
+                "reason": (told["reason"] or phase) if holds[kind] else phase,
+                "message": (told["message"] or phase) if holds[kind] else phase,
                 "lastTransitionTime": since,
             }
         )

@@ -141,8 +141,9 @@ class Statuses:
         except NotFound:
             self.forget(view.uid)
             return view
-        self._written[view.uid] = written
         self._jobs.put(answer)
+        if self._jobs.get(*view.key) is not None:
+            self._written[view.uid] = written
         before = view.status
         if any(before.get(key) != after.get(key) for key in ("phase", "reason")):
             self._tell(view, after)
