@@ -13,7 +13,7 @@ from mooring.install.status_schema import JOB_STATUS
 from mooring.install.structural import Schema, structural_schema
 from mooring.spec.fields import LONGEST_JOB_NAME, LONGEST_LABEL
 from mooring.spec.job import JobSpec, Metadata
-from mooring.spec.pools import PoolEntry
+from mooring.spec.pools import ClusterPool
 from mooring.spec.role import MOST_MEMBERS
 
 #: JSONPath, as `kubectl get` understands it. Priority 1: with `-o wide` only.
@@ -52,7 +52,7 @@ def training_job_crd(*, cel: bool = False) -> Manifest:
 
 def pool_crd() -> Manifest:
     """A pool's name is that of the object; the rest is what a cluster file says of a pool."""
-    spec = structural_schema(PoolEntry)
+    spec = structural_schema(ClusterPool)
     name = spec["properties"].pop("name")
     spec["required"] = [field for field in spec["required"] if field != "name"]
     if not spec["required"]:

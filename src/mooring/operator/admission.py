@@ -18,6 +18,7 @@ from mooring.brain.state import ClusterState
 from mooring.model.member import Gang
 from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.volumes import Storage, Volume
+from mooring.operator.access import Pools
 from mooring.operator.jobs import JobView, Meaning, job_key, wishes_of
 from mooring.operator.pools import PoolView, pool_specs
 from mooring.operator.promised import Holder, Promises
@@ -35,6 +36,7 @@ class Candidate:
     meaning: Meaning
     record: Record
     pool: str
+    priority: int
 
 
 @dataclass
@@ -46,8 +48,11 @@ class LastRound:
     cluster: ClusterState | None = None
 
 
-def candidate(view: JobView, meaning: Meaning, record: Record) -> Candidate | None:
-    """The job as the queue sees it; None if it neither waits for a place nor holds one."""
+def candidate(
+    view: JobView, meaning: Meaning, record: Record, pools: Pools | None = None
+) -> Candidate | None:
+    """The job as the queue sees it; None if it neither waits for a place nor holds one, or may not
+    have one."""
     if not meaning.by_mooring:
         return None
     wishes = wishes_of(view, meaning)
@@ -55,7 +60,11 @@ def candidate(view: JobView, meaning: Meaning, record: Record) -> Candidate | No
         return None
     if record.stage not in (Stage.QUEUED, Stage.ADMITTED):
         return None
-    return Candidate(view, meaning, record, meaning.job.spec.pool or queue.DEFAULT_POOL)
+    rules, asked = pools or Pools(), (meaning.job, meaning.priority, view.namespace)
+    if record.stage is Stage.QUEUED and rules.refusals(*asked):
+        return None
+    standing = rules.standing(*asked)
+    return Candidate(view, meaning, record, standing.pool, standing.priority)
 
 
 def decide(
@@ -170,7 +179,7 @@ def _queued(one: Candidate) -> queue.QueuedGang:
     spec = one.meaning.job.spec
     return queue.QueuedGang(
         gang=one.meaning.queued,
-        priority=one.meaning.priority,
+        priority=one.priority,
         pool=one.pool,
         arrived_s=one.record.queued_at_s,
         preemptible=spec.preemptible,

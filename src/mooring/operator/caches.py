@@ -28,9 +28,10 @@ from mooring.model.member import MemberId
 from mooring.model.resources import Counts
 from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view, record_of
 from mooring.operator.kubelets import Kubelets
-from mooring.operator.pools import parse_pool
+from mooring.operator.pools import PoolView, parse_pool
 from mooring.operator.record import Record, Stage
 from mooring.operator.services import ServiceView, parse_service
+from mooring.operator.status import rejected
 from mooring.operator.stored import Stored
 
 log = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class Caches:
         )
         self.pods = cache(POD, parse_pod, self._pod_changed, accept=LEAN_PODS)
         self.nodes = cache(NODE, parse_node, self._node_changed)
-        self.pools = cache(POOL, parse_pool, lambda before, after: room(), missing_ok=True)
+        self.pools = cache(POOL, parse_pool, self._pool_changed, missing_ok=True)
         self.topologies = cache(
             NODE_TOPOLOGY, parse_topology, self._topology_changed, missing_ok=True
         )
@@ -222,6 +223,16 @@ class Caches:
             # Its pods were over before its record said so: only now is the place free.
             self._room()
         self._concerned(view.key)
+
+    def _pool_changed(self, before: PoolView | None, after: PoolView | None) -> None:
+        self._room()
+        rules = [None if one is None else one.access for one in (before, after)]
+        if rules[0] == rules[1]:
+            return
+        for view in self.jobs:
+            # Who waits may no longer be allowed to, and who was refused may be now.
+            if view.status.get("stage") == Stage.QUEUED.value or rejected(view.status):
+                self._concerned(view.key)
 
     def _service_changed(self, before: ServiceView | None, after: ServiceView | None) -> None:
         if before is not None and after is None and before.job_uid:

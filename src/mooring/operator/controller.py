@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.bodies.kubernetes.nodes import NodeView
@@ -20,7 +20,7 @@ from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key
 from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
 from mooring.lifecycle import Stalled, wording
-from mooring.model.errors import BadInput
+from mooring.model.errors import BadInput, Problem
 from mooring.model.member import MemberId
 from mooring.model.resources import Resources
 from mooring.model.status import Phase
@@ -31,6 +31,7 @@ from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, ta
 from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.metrics import Metrics
 from mooring.operator.observe import missing
+from mooring.operator.pools import access_rules
 from mooring.operator.pulse import Asked, LastStep, Pulse
 from mooring.operator.record import Record, Stage
 from mooring.operator.rounds import Rounds
@@ -179,6 +180,10 @@ class Controller:
             await self._reject(view, meaning)
             return
         record = self._caches.record(view, meaning)
+        refused = self._refused(view, meaning, record)
+        if refused:
+            await self._reject(view, BadInput("/".join(key), refused))
+            return
         pods = await self._pods(view, record)
         rescaled = self._rescaled(record, meaning)
         if rescaled:
@@ -209,6 +214,13 @@ class Controller:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
+
+    def _refused(self, view: JobView, meaning: Meaning, record: Record) -> Sequence[Problem]:
+        """Why a job that holds no place may not have one of its pool."""
+        if not meaning.by_mooring or record.stage not in (Stage.QUEUED, Stage.SUSPENDED):
+            return ()
+        rules = access_rules(self._caches.pools)
+        return rules.refusals(meaning.job, meaning.priority, view.namespace)
 
     async def _serve_again(self, view: JobView, meaning: Meaning, record: Record) -> None:
         """Members find each other by their job's Service: one that was deleted by hand is made."""

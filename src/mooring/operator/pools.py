@@ -6,14 +6,19 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from mooring.brain.queue import PoolSpec
 from mooring.kubeapi.document import Object, mapping, text
+from mooring.model.errors import BadInput
 from mooring.model.resources import Resources
+from mooring.operator.access import OPEN, Access, Pools, access_of
+from mooring.spec.load import check_pool
 from mooring.spec.pools import PoolEntry
 
 log = logging.getLogger(__name__)
+
+
+#: What says who may use a pool: if it cannot be read, nobody may.
+_ACCESS = ("namespaces", "maxPriority")
 
 
 @dataclass(frozen=True)
@@ -21,15 +26,24 @@ class PoolView:
     """A pool; one that does not pass the checks has no guarantee and no limit."""
 
     entry: PoolEntry
+    access: Access = OPEN
 
 
 def parse_pool(obj: Object) -> PoolView:
-    name = text(obj, "metadata", "name")
+    name, spec = text(obj, "metadata", "name"), mapping(obj, "spec")
     try:
-        return PoolView(PoolEntry.model_validate({"name": name, **mapping(obj, "spec")}))
-    except ValidationError as error:
-        log.warning("pool %s is not used as written: %s", name, error.errors()[0]["msg"])
-        return PoolView(PoolEntry(name=name))
+        pool = check_pool({**spec, "name": name}, f"pool {name}")
+        return PoolView(pool, access_of(pool))
+    except BadInput as error:
+        problem = error.problems[0]
+        log.warning("pool %s is not used as written: %s", name, problem)
+        closed = f"{problem.path} of the pool '{name}' is not valid"
+        restricted = any(spec.get(key) is not None for key in _ACCESS)
+        return PoolView(PoolEntry(name=name), Access(closed=closed) if restricted else OPEN)
+
+
+def access_rules(views: Iterable[PoolView]) -> Pools:
+    return Pools((view.entry.name, view.access) for view in views)
 
 
 def pool_specs(views: Iterable[PoolView], total: Resources) -> tuple[PoolSpec, ...]:

@@ -1,6 +1,6 @@
 """One replica as a whole: the operator, which acts when it leads, and the webhook, which serves.
 
-They share nothing but the process: the webhook needs no cache and no lease.
+They share nothing but the process: the webhook needs no lease, and follows only pools.
 """
 
 from __future__ import annotations
@@ -8,19 +8,25 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.brain.queue.order import CLASSES
 from mooring.install.names import WEBHOOK_CONFIGURATION, webhook_host
+from mooring.kubeapi.cache import Cache
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.errors import Conflict
 from mooring.kubeapi.kubeconfig import Access
-from mooring.kubeapi.resources import VALIDATING_WEBHOOK
+from mooring.kubeapi.resources import POOL, VALIDATING_WEBHOOK
+from mooring.model.errors import Problem
 from mooring.operator.jobs import meaning_of
 from mooring.operator.main import Process, run_operator
+from mooring.operator.pools import access_rules, parse_pool
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
+from mooring.planning import priority_of
+from mooring.spec import TrainingJob
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,22 @@ async def _serve(client: Client, webhook: Webhook, listener: socket.socket) -> N
             return False
         return True
 
-    await serve_webhook(
-        webhook_application(lambda obj: meaning_of(obj).job),
-        listener=listener,
-        host_name=webhook_host(webhook.namespace),
-        replica=os.environ.get("POD_NAME") or socket.gethostname(),
-        read=read,
-        patch=patch,
-    )
+    # What it does not know of pools it lets pass: the operator looks at each job again.
+    pools = Cache(client, POOL, parse_pool, changed=lambda before, after: None, missing_ok=True)
+
+    def allowed(job: TrainingJob, namespace: str) -> Sequence[Problem]:
+        priority = priority_of(job.spec.priority, CLASSES, namespace)
+        return access_rules(pools).refusals(job, priority, namespace)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(pools.run())
+        tasks.create_task(
+            serve_webhook(
+                webhook_application(lambda obj: meaning_of(obj).job, allowed),
+                listener=listener,
+                host_name=webhook_host(webhook.namespace),
+                replica=os.environ.get("POD_NAME") or socket.gethostname(),
+                read=read,
+                patch=patch,
+            )
+        )

@@ -21,6 +21,7 @@ from mooring.operator.caches import Caches
 from mooring.operator.cycle import admit, release
 from mooring.operator.jobs import Meaning, job_key
 from mooring.operator.metrics import Metrics
+from mooring.operator.pools import access_rules
 from mooring.operator.record import Record, Stage
 from mooring.operator.statuses import Statuses
 from mooring.operator.work import WorkQueue
@@ -132,6 +133,7 @@ class Rounds:
 
     def _candidates(self, now_s: float) -> Iterator[Candidate]:
         self._aside = {uid: until_s for uid, until_s in self._aside.items() if until_s > now_s}
+        rules = access_rules(self._caches.pools)
         for view in self._caches.jobs:
             if view.deleting or view.status.get("stage") not in _IN_QUEUE:
                 continue
@@ -141,7 +143,8 @@ class Rounds:
             if not isinstance(meaning, Meaning):
                 continue
             try:
-                one = admission.candidate(view, meaning, self._caches.record(view, meaning))
+                record = self._caches.record(view, meaning)
+                one = admission.candidate(view, meaning, record, rules)
             except Exception:
                 log.exception("%s/%s has no part in the queue: a defect", *view.key)
                 self._aside[view.uid] = now_s + _ASIDE_S

@@ -96,6 +96,10 @@ def encode(record: Record, figures: Figures, before: Object, now_s: float) -> di
     return bounds.pack(full, len(record.state.members) if record.state else len(record.slots))
 
 
+def rejected(status: Object) -> bool:
+    return text(status, "reason") == REJECTED
+
+
 def urgent(before: Object, after: Object) -> bool:
     """Must `after` be written before anything else is done?"""
     before, after = bounds.unpack(before), bounds.unpack(after)
@@ -122,7 +126,7 @@ def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> 
     """The record that a status holds; a new job has none, nor has one that was put right."""
     if not text(status, "stage"):
         return Record(queued_at_s=created_at_s)
-    if text(status, "reason") == REJECTED:
+    if rejected(status):
         return Record(epoch=number(status, "epoch"), queued_at_s=created_at_s)
     stage = Stage(text(status, "stage"))
     status = bounds.unpack(status)

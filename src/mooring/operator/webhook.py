@@ -19,6 +19,7 @@ from aiohttp import web
 
 from mooring.install.names import WEBHOOK_PATH
 from mooring.model.errors import BadInput, Problem
+from mooring.operator.access import access_of
 from mooring.operator.caches import unreadable
 from mooring.operator.discretion import discreet
 from mooring.spec.changes import forbidden_changes
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 Document = Mapping[str, Any]
 #: The job that an object means. Raises BadInput with every problem.
 Check = Callable[[Document], TrainingJob]
+#: Why a job of this namespace may not use its pool or its priority.
+Allowed = Callable[[TrainingJob, str], Sequence[Problem]]
 
 #: Two objects of the largest size that an API server takes, and what is around them.
 _LARGEST_REVIEW_BYTES = 8 * 1024 * 1024
@@ -38,7 +41,9 @@ _LONGEST_MESSAGE = 4096
 _WITHOUT_PLACE = ("", "Queued", "Suspended")
 
 
-def webhook_application(check: Check) -> web.Application:
+def webhook_application(
+    check: Check, allowed: Allowed = lambda job, namespace: ()
+) -> web.Application:
     """Serves the path that the webhook's registration names."""
 
     async def validate(request: web.Request) -> web.Response:
@@ -49,7 +54,7 @@ def webhook_application(check: Check) -> web.Application:
             return web.Response(status=400, text="accepted: an AdmissionReview of version v1\n")
         # A job of many members takes a while to check; others must not wait for it.
         try:
-            problems = await asyncio.to_thread(refusals, admission, check)
+            problems = await asyncio.to_thread(refusals, admission, check, allowed)
         except Exception as error:
             # An error of ours would let the object pass where the webhook is set to be ignored.
             log.exception("a review: a defect; the object is refused")
@@ -61,7 +66,9 @@ def webhook_application(check: Check) -> web.Application:
     return application
 
 
-def refusals(admission: Document, check: Check) -> Sequence[Problem]:
+def refusals(
+    admission: Document, check: Check, allowed: Allowed = lambda job, namespace: ()
+) -> Sequence[Problem]:
     """What is wrong with the object of an admission request; empty: it may be stored."""
     new = admission.get("object") or {}
     old = admission.get("oldObject") or {}
@@ -76,13 +83,19 @@ def refusals(admission: Document, check: Check) -> Sequence[Problem]:
         job = check(new)
     except BadInput as error:
         return error.problems
+    namespace = str(admission.get("namespace") or "")
     if operation == "CREATE":
-        return ()
+        return allowed(job, namespace)
     try:
         before = check(old)
     except BadInput:
         # It was stored past this check and never ran: whatever makes it good is welcome.
-        return ()
+        return allowed(job, namespace)
+    if (before.spec.pool, before.spec.priority) != (job.spec.pool, job.spec.priority):
+        # A job that was there before its pool became stricter can still be changed otherwise.
+        refused = allowed(job, namespace)
+        if refused:
+            return refused
     phase = str((old.get("status") or {}).get("phase") or "")
     return forbidden_changes(before, job, held=phase not in _WITHOUT_PLACE)
 
@@ -91,7 +104,7 @@ def _pool_problems(obj: Document) -> Sequence[Problem]:
     """A pool is what a cluster file says of one, with the object's name."""
     name, spec = (obj.get("metadata") or {}).get("name"), obj.get("spec")
     try:
-        check_pool({**(spec if isinstance(spec, dict) else {}), "name": name}, "pool")
+        access_of(check_pool({**(spec if isinstance(spec, dict) else {}), "name": name}, "pool"))
     except BadInput as error:
         return [
             replace(one, path="metadata.name" if one.path == "name" else f"spec.{one.path}")

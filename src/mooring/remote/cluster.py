@@ -38,7 +38,7 @@ from mooring.model.errors import BadInput
 from mooring.model.volumes import Storage
 from mooring.operator.admission import Candidate, candidate
 from mooring.operator.jobs import JobView, meaning_of, parse_view, record_of
-from mooring.operator.pools import PoolView, parse_pool
+from mooring.operator.pools import PoolView, access_rules, parse_pool
 from mooring.spec.load import load_cluster_file
 
 #: A node of a cluster file takes as many pods as a kubelet does by default.
@@ -57,7 +57,7 @@ class ClusterNow:
 
     def candidates(self) -> list[Candidate]:
         """Those that wait for a place or hold one; jobs with mistakes are nobody's rivals."""
-        found = []
+        found, rules = [], access_rules(self.pools)
         for view in self.jobs:
             if view.deleting:
                 continue
@@ -65,7 +65,7 @@ class ClusterNow:
                 meaning = meaning_of(view.object)
             except BadInput:
                 continue
-            one = candidate(view, meaning, record_of(view, meaning))
+            one = candidate(view, meaning, record_of(view, meaning), rules)
             if one is not None:
                 found.append(one)
         return found

@@ -14,6 +14,7 @@ from mooring.model.plan import Refusal
 from mooring.operator import admission
 from mooring.operator.admission import Candidate
 from mooring.operator.jobs import JobView, job_key, meaning_of
+from mooring.operator.pools import access_rules
 from mooring.operator.record import Stage
 from mooring.operator.status import decode
 from mooring.remote.cluster import ClusterNow
@@ -34,12 +35,18 @@ def explain_job(
         chosen = meaning.job.spec.kubernetes.scheduler.value
         note = f"nodes are chosen by '{chosen}', not by Mooring"
         return Explanation(name, named or gang.members[0].id, (), note=note)
+    rules = access_rules(cluster.pools)
+    barred = rules.refusals(meaning.job, meaning.priority, view.namespace)
+    if barred and record.stage is Stage.QUEUED:
+        sentence = "; ".join(map(str, barred))
+        return Explanation(name, named or gang.members[0].id, (), refused=sentence)
     pods = [pod for pod in cluster.pods if not pod.belongs_to(view.namespace, view.uid)]
     rivals = [one for one in cluster.candidates() if one.view.key != key]
     holding = [one for one in rivals if one.record.stage is Stage.ADMITTED]
-    pool = meaning.job.spec.pool or queue.DEFAULT_POOL
     waiting = replace(record, stage=Stage.QUEUED, not_before_s=0.0)
-    asked = Candidate(view, meaning, waiting, pool)
+    asked = Candidate(
+        view, meaning, waiting, meaning.job.spec.pool or queue.DEFAULT_POOL, meaning.priority
+    )
     interest = admission.interest_of([*rivals, asked], lambda: cluster.storage)
     state, _ = admission.occupied(holding, cluster.nodes, pods, interest=interest)
     if record.stage is not Stage.QUEUED:

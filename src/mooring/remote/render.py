@@ -16,6 +16,7 @@ from mooring.operator.admission import Candidate
 from mooring.operator.carry import needs_secret, pod_manifests, secret_manifest
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import JobView, Meaning, job_key, meaning_of, parse_view
+from mooring.operator.pools import access_rules
 from mooring.operator.record import Record
 from mooring.remote.cluster import ClusterNow
 from mooring.remote.files import config_map
@@ -85,8 +86,12 @@ def _placed(
         note = f"nodes are chosen by '{kube.scheduler.value}'"
         plan = admission.anywhere(meaning.gang)
         return admit(record, plan, meaning.policy, now_s), "", (note,)
+    rules = access_rules(cluster.pools)
+    barred = rules.refusals(meaning.job, meaning.priority, view.namespace)
+    if barred:
+        return None, "; ".join(map(str, barred)), ()
     pool = meaning.job.spec.pool or queue.DEFAULT_POOL
-    asked = Candidate(view, meaning, record, pool)
+    asked = Candidate(view, meaning, record, pool, meaning.priority)
     candidates = [*cluster.candidates(), asked]
     decisions = admission.decide(
         candidates,

@@ -24,7 +24,7 @@ from mooring.spec.source import WHOLE_FILE, name_of, read_text
 if TYPE_CHECKING:
     from mooring.model.cluster import Node
     from mooring.spec.cluster import ClusterFile
-    from mooring.spec.pools import PoolEntry
+    from mooring.spec.pools import ClusterPool
 
 _MOST_PROBLEMS = 50
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -55,11 +55,11 @@ def check_job(data: object, source: str) -> TrainingJob:
     return _validate(TrainingJob, Document(data, {}), source)
 
 
-def check_pool(data: object, source: str) -> PoolEntry:
+def check_pool(data: object, source: str) -> ClusterPool:
     """The pool in such a document, its name included. Raises BadInput."""
-    from mooring.spec.pools import PoolEntry
+    from mooring.spec.pools import ClusterPool
 
-    return _validate(PoolEntry, Document(data, {}), source)
+    return _validate(ClusterPool, Document(data, {}), source)
 
 
 def load_cluster_file(path: Path) -> ClusterFile:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from mooring.model.resources import Resources
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
-from mooring.spec.fields import Duration, Label, Number, Whole
+from mooring.spec.fields import Duration, Label, Number, Priority, Whole
 from mooring.spec.role import ResourceSpec
 
 #: Kinds that pools divide, as files and as `Resources` call them.
@@ -65,6 +65,24 @@ class PoolEntry(SpecModel):
         for kind in divided - named:
             cap = replace(cap, **{_FIELDS[kind]: getattr(total, _FIELDS[kind])})
         return self.guaranteed.to_model(), cap
+
+
+class ClusterPool(PoolEntry):
+    """A Pool of a Kubernetes cluster: also whose jobs may use it."""
+
+    namespaces: Annotated[tuple[Label, ...], Field(max_length=1000)] | None = Field(
+        None,
+        description="The namespaces whose jobs may use it. Not given: all.",
+        examples=[["ads", "ads-research"]],
+    )
+    max_priority: Priority | None = Field(
+        None,
+        alias="maxPriority",
+        description="How high the `spec.priority` of its jobs may be: a whole number or the name "
+        "of a priority class. Not given: no limit. The Pool `default` speaks for jobs without a "
+        "pool, and for pools that are not described.",
+        examples=["high"],
+    )
 
 
 def _named(amounts: ResourceSpec) -> frozenset[str]:

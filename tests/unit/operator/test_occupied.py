@@ -92,7 +92,7 @@ def holding(gpus: tuple[int, ...]) -> Candidate:
     [one] = plan.placements
     moved = Placement(one.member, replace(one.slot, gpus=gpus))
     record = admit(Record(queued_at_s=0.0), replace(plan, placements=(moved,)), meaning.policy, 0.0)
-    return Candidate(view, meaning, record, "default")
+    return Candidate(view, meaning, record, "default", 0)
 
 
 def test_a_record_keeps_cpus_cells_and_devices() -> None:
