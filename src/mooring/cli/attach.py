@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.cli import options
+from mooring.cli.say import say
 
 if TYPE_CHECKING:
     from mooring.cli.live import RunScreen
@@ -62,9 +63,7 @@ def attach(run: str, tail: int | None, quiet: bool, only: tuple[str, ...]) -> in
             record, shown = following, replace(shown, last=None)
     if not followed:
         name = record.info.id
-        click.echo(
-            f"left {name}, which goes on; back: moor attach {name}, end it: moor stop {name}"
-        )
+        say(f"left {name}, which goes on; back: moor attach {name}, end it: moor stop {name}")
         return EXIT_INTERRUPTED
     return tell_end(console, record, read_report(record), quiet=quiet, showed=screen.showed)
 

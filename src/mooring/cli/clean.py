@@ -7,6 +7,8 @@ import time
 
 import click
 
+from mooring.cli.say import say
+
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -40,11 +42,11 @@ def clean(dry_run: bool, ended: bool, older_than: str | None, keep: int | None) 
 
     removed = clean_machine(dry_run=dry_run)
     for what in removed:
-        click.echo(f"{word} {what}")
+        say(f"{word} {what}")
     if ended:
         _delete_runs(None, None, word, dry_run=dry_run)
     elif not removed:
-        click.echo("nothing to clean")
+        say("nothing to clean")
 
 
 def _delete_runs(older_than: str | None, keep: int | None, word: str, *, dry_run: bool) -> None:
@@ -59,13 +61,13 @@ def _delete_runs(older_than: str | None, keep: int | None, word: str, *, dry_run
         removed = remove(each, dry_run=dry_run)
         freed_bytes += removed.freed_bytes
         stays = f"; stays: {', '.join(removed.stays)}" if removed.stays else ""
-        click.echo(f"{word} {removed.folder} ({size(removed.freed_bytes)}){stays}")
+        say(f"{word} {removed.folder} ({size(removed.freed_bytes)}){stays}")
     for entry in forget_missing(dry_run=dry_run):
-        click.echo(f"{word} {entry}, whose directory is gone")
+        say(f"{word} {entry}, whose directory is gone")
     count = "1 run" if len(chosen) == 1 else f"{len(chosen)} runs"
     kept = len(ended) - len(chosen)
     freed = "would free" if dry_run else "freed"
-    click.echo(f"{word} {count}, {freed} {size(freed_bytes)}; {kept} ended runs stay")
+    say(f"{word} {count}, {freed} {size(freed_bytes)}; {kept} ended runs stay")
 
 
 def _age_s(text: str) -> float:

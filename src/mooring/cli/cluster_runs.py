@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from mooring.cli.console import console as make_console
+from mooring.cli.console import recorded
 from mooring.cli.kube_options import Target
+from mooring.cli.say import emit, emit_json, say
 from mooring.kubeapi.client import Client
 from mooring.model.errors import BadInput
+from mooring.model.strict_json import json_text
 from mooring.operator.jobs import STOP
 from mooring.remote.jobs import JobRow, delete_job, find_job, list_jobs, stop_job
 from mooring.remote.report import JobReport, report_of
@@ -31,12 +31,12 @@ def ps(target: Target, show_all: bool, all_namespaces: bool, output: str) -> Non
     rows = [row for row in rows if show_all or not row.progress.final]
     now_s = time.time()
     if output == "json":
-        click.echo(json.dumps([_document(row) for row in rows], indent=1))
+        emit_json([_document(row) for row in rows])
         return
     if not rows:
         where = "on this cluster" if all_namespaces else f"in namespace {target.namespace}"
         hint = "" if show_all else " (moor ps -a lists ended ones too)"
-        click.echo(f"no jobs {where}{hint}")
+        say(f"no jobs {where}{hint}")
         return
     names = ("job", "phase", "ready", "pool", "age", "examples/s")
     cells = []
@@ -103,14 +103,14 @@ async def _stop(target: Target, name: str, now: bool, delete: bool) -> int:
         shown = f"{view.namespace}/{name}"
         if delete:
             await delete_job(client, view)
-            click.echo(f"deleted {shown}")
+            say(f"deleted {shown}")
             return 0
         hint = asyncio.get_running_loop().call_later(_PATIENCE_S, _nobody_answers, shown)
         last = None
         try:
             async for progress in stop_job(client, view, now=now):
                 if last is None and progress.final:
-                    click.echo(f"{shown} has ended already: {progress.phase}")
+                    say(f"{shown} has ended already: {progress.phase}")
                     return 0
                 if last is not None or progress.phase in ("Stopping", "Stopped"):
                     hint.cancel()
@@ -118,12 +118,12 @@ async def _stop(target: Target, name: str, now: bool, delete: bool) -> int:
         finally:
             hint.cancel()
     assert last is not None
-    click.echo(f"stopped {shown}" if last.phase == "Stopped" else f"{shown}: {last.phase}")
+    say(f"stopped {shown}" if last.phase == "Stopped" else f"{shown}: {last.phase}")
     return 0
 
 
 def _nobody_answers(shown: str) -> None:
-    click.echo(
+    say(
         f"nobody has taken the request up yet; does the operator run? ({shown} is marked "
         f"with {STOP}, and stops when it does)",
         err=True,
@@ -136,19 +136,13 @@ def report(target: Target, name: str, output: str, file: Path | None) -> None:
         raise BadInput.at("moor report", "--output", "'html' for a job on a cluster", accepted)
     found = asyncio.run(_report(target, name))
     if output == "json":
-        written = json.dumps(found.document(), indent=1)
+        written = json_text(found.document())
         _write(written, file)
         return
     if file is None:
         _print(found)
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, width=180, record=True, quiet=True)
-    for line in _head(found):
-        console.print(line, soft_wrap=True, markup=False)
-    console.print(_members(found))
-    _write(console.export_text(), file)
+    _write(recorded(*_head(found), _members(found)), file)
 
 
 async def _report(target: Target, name: str) -> JobReport:
@@ -159,16 +153,16 @@ async def _report(target: Target, name: str) -> JobReport:
 
 def _write(text: str, file: Path | None) -> None:
     if file is None:
-        click.echo(text)
+        emit(text)
         return
     file.write_text(text + "\n", encoding="utf-8")
-    click.echo(f"wrote {file}")
+    say(f"wrote {file}")
 
 
 def _print(found: JobReport) -> None:
     console = make_console()
     for line in _head(found):
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     console.print(_members(found))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mooring.cli import options
+from mooring.cli.say import emit_json, say
 
 if TYPE_CHECKING:
     from mooring.doctor.comparing import Comparison, Side
@@ -31,7 +31,7 @@ def compare(a: str, b: str, output: str) -> None:
 
     found = put_side_by_side(_side(a), _side(b))
     if output == "json":
-        click.echo(json.dumps(found.document(), indent=1))
+        emit_json(found.document())
     else:
         _print(found)
 
@@ -63,19 +63,19 @@ def _print(found: Comparison) -> None:
         figures = ("A", "B", "B ÷ A", "range")
         table = Columns.of_rows((verdict.family, *figures), rows, right=figures)
         console.print(table)
-        console.print(f"→ {verdict.says}\n", soft_wrap=True, markup=False)
+        console.print(f"→ {verdict.says}\n", soft_wrap=True)
     _context(found)
     if not found.verdicts:
-        click.echo("nothing was measured on both sides")
+        say("nothing was measured on both sides")
 
 
 def _context(found: Comparison) -> None:
     for what, ours, theirs in found.differences[:_MOST_DIFFERENCES]:
-        click.echo(f"differs: {what}: {ours} | {theirs}")
+        say(f"differs: {what}: {ours} | {theirs}")
     if len(found.differences) > _MOST_DIFFERENCES:
-        click.echo(f"… and {len(found.differences) - _MOST_DIFFERENCES} more (see -o json)")
+        say(f"… and {len(found.differences) - _MOST_DIFFERENCES} more (see -o json)")
     if found.alike and len(found.alike) <= _MOST_ALIKE:
-        click.echo("the same: " + "; ".join(f"{what}: {value}" for what, value in found.alike))
+        say("the same: " + "; ".join(f"{what}: {value}" for what, value in found.alike))
     for side, names in (("A", found.only_a), ("B", found.only_b)):
         if names:
-            click.echo(f"only in {side}: {', '.join(names[:_MOST_DIFFERENCES])}")
+            say(f"only in {side}: {', '.join(names[:_MOST_DIFFERENCES])}")

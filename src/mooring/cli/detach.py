@@ -14,10 +14,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import click
 from rich.console import Console
 
 from mooring.cli.ending import EXIT_INTERRUPTED, tell_end
+from mooring.cli.say import say
 from mooring.interrupts import StopSignals
 from mooring.model.status import Phase
 from mooring.record import RunRecord
@@ -117,7 +117,7 @@ class Parent:
             time.sleep(_POLL_S)
         code = self._exit_code or 0
         if code < 0:
-            click.echo(f"failed: the run's process was killed by signal {-code}", err=True)
+            say(f"failed: the run's process was killed by signal {-code}", err=True)
             return EXIT_INTERRUPTED if -code == signal.SIGINT else 1
         return code
 
@@ -143,11 +143,11 @@ def divide() -> Child | Parent:
 def _tell(run: RunRecord, *, quiet: bool, probe: bool) -> None:
     name = run.info.id
     if quiet:
-        click.echo(name)
+        say(name)
         return
-    click.echo(f"{name} runs on by itself (process {run.info.pid})")
-    click.echo(f"  follow it   moor attach {name}")
-    click.echo(f"  see it      moor ps, moor report {name}, moor logs {name}")
-    click.echo(f"  stop it     moor stop {name}")
+    say(f"{name} runs on by itself (process {run.info.pid})")
+    say(f"  follow it   moor attach {name}")
+    say(f"  see it      moor ps, moor report {name}, moor logs {name}")
+    say(f"  stop it     moor stop {name}")
     if probe:
-        click.echo("  This is the probe. The run after it has a name of its own: moor ps tells it.")
+        say("  This is the probe. The run after it has a name of its own: moor ps tells it.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import Target, on_cluster, target_of
+from mooring.cli.say import emit_json, say
 from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -142,9 +142,9 @@ def _show(found: Diagnosis, patches: Sequence[str], as_json: bool, html_file: Pa
         from mooring.doctor.html import render_html
 
         html_file.write_text(render_html(found, patches), encoding="utf-8")
-        click.echo(f"wrote {html_file}", err=as_json)
+        say(f"wrote {html_file}", err=as_json)
     if as_json:
-        click.echo(json.dumps(found.document(patches), indent=1))
+        emit_json(found.document(patches))
     elif html_file is None:
         from mooring.cli.console import console as make_console
         from mooring.doctor import text
@@ -159,17 +159,15 @@ def _write(found: Diagnosis, text: str, path: Path, *, is_copy: bool) -> None:
 
     fixed = fix(text, found.findings, str(path))
     for finding, why in fixed.refused:
-        click.echo(f"{finding.id}: cannot be written into {path}: {why}", err=True)
+        say(f"{finding.id}: cannot be written into {path}: {why}", err=True)
     if not fixed.applied:
-        click.echo(
-            "nothing to write: no finding has a remedy that the job file can carry", err=True
-        )
+        say("nothing to write: no finding has a remedy that the job file can carry", err=True)
         return
     if is_copy:
         accepted = "the job file, by --job JOB.yaml"
         raise BadInput.at("moor doctor", "--fix", "a run whose job file is gone", accepted)
     write_for_user(path, fixed.text)
-    click.echo(f"wrote {path}: {', '.join(finding.id for finding in fixed.applied)}", err=True)
+    say(f"wrote {path}: {', '.join(finding.id for finding in fixed.applied)}", err=True)
 
 
 def _live(record: RunRecord, as_json: bool) -> int:
@@ -184,7 +182,7 @@ def _live(record: RunRecord, as_json: bool) -> int:
         ids = tuple(finding.id for finding in found.findings)
         if ids != told or not alive:
             told = ids
-            click.echo(f"— {time.strftime('%H:%M:%S')}", err=as_json)
+            say(f"— {time.strftime('%H:%M:%S')}", err=as_json)
             _show(found, [""] * len(found.findings), as_json, None)
         if not alive:
             return 0

@@ -37,7 +37,7 @@ def tell_end(
         if figures.phase == Phase.FAILED.value:
             _last_words(console, run, figures, showed)
         if quiet:
-            console.print(text.result_line(figures), soft_wrap=True, markup=False)
+            console.print(text.result_line(figures), soft_wrap=True)
         else:
             console.print(text.report(figures))
             console.print(f"run directory: {run.root}", style="dim", soft_wrap=True)
@@ -74,5 +74,5 @@ def _last_words(
     if lines and not showed(lines):
         console.print(f"{failed.member} printed last:", style="bold")
         for line in lines:
-            console.print(f"  {printable(line.text)}", markup=False, soft_wrap=True)
+            console.print(f"  {printable(line.text)}", soft_wrap=True)
         console.print()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from mooring.cli import nodes as node_options
 from mooring.cli import options
 from mooring.cli.kube_options import Target, on_cluster, target_of
+from mooring.cli.say import emit_json, say
 from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -118,18 +118,18 @@ def _show(found: Explanation, output: str) -> int:
             ],
             "changes": list(found.changes),
         }
-        click.echo(json.dumps(document, indent=1))
+        emit_json(document)
         return code
     _print(found.member, found.verdicts, found.node)
     if found.note:
-        click.echo(f"\n{found.note}")
+        say(f"\n{found.note}")
     if found.refused is not None:
-        click.echo(f"\n{found.refused}" if found.queued else f"\nnot placed: {found.refused}")
+        say(f"\n{found.refused}" if found.queued else f"\nnot placed: {found.refused}")
         does = "start" if found.queued else "fit"
         head = f"it would {does} with any one of these:"
-        click.echo(head if found.changes else "no single change helps")
+        say(head if found.changes else "no single change helps")
         for change in found.changes:
-            click.echo(f"  {change}")
+            say(f"  {change}")
     return code
 
 
@@ -156,4 +156,4 @@ def _print(member: MemberId, verdicts: tuple[NodeVerdict, ...], chosen: str | No
     )
     console().print(table)
     if len(order) > _MOST_ROWS:
-        click.echo(f"… and {len(order) - _MOST_ROWS} more nodes (see -o json)")
+        say(f"… and {len(order) - _MOST_ROWS} more nodes (see -o json)")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import options
+from mooring.cli.say import emit, say
 
 _FORMATS = ("csv", "tensorboard", "prometheus")
 
@@ -55,14 +56,14 @@ def export(run: str, kind: str, target: Path | None) -> None:
     if not files:
         raise BadInput.at("moor export", "RUN", f"{record.info.id}, without samples", "another run")
     for path in files:
-        click.echo(f"wrote {path}", err=True)
+        say(f"wrote {path}", err=True)
 
 
 def _write(target: Path | None, text: str) -> None:
     from mooring.record.private import write_for_user
 
     if target is None:
-        click.echo(text, nl=False)
+        emit(text, nl=False)
     else:
         write_for_user(target, text)
-        click.echo(f"wrote {target}", err=True)
+        say(f"wrote {target}", err=True)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from mooring.cli.say import emit, say
+
 
 @click.command("import")
 @click.argument(
@@ -78,16 +80,16 @@ def import_(
         for path in manifests
     ]
     results = import_manifests(texts, drops=drops, skip=skip, entrypoint=program, name=name)
-    click.echo(render(results, style), err=True, nl=False)
+    say(render(results, style), err=True, nl=False)
     problems = problems_of(results)
     for refused in problems:
         for problem in refused.problems:
-            click.echo(f"{refused.source}: {problem}", err=True)
+            say(f"{refused.source}: {problem}", err=True)
     if problems:
         return 2
     text = "---\n".join(one.text or "" for one in results)
     if output is None:
-        click.echo(text, nl=False)
+        emit(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
     return 0

@@ -9,6 +9,7 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import access_of, kube_context
+from mooring.cli.say import emit
 
 #: What a namespace may be called (RFC 1123).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -122,4 +123,4 @@ def install(
         kube_version=server,
     )
     documents = manifests(settings)
-    click.echo(to_yaml(documents) if output == "yaml" else to_json(documents), nl=False)
+    emit(to_yaml(documents) if output == "yaml" else to_json(documents), nl=False)

@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from mooring.cli import options
+from mooring.cli.say import emit, say
 
 
 def _complete_framework(
@@ -50,9 +51,9 @@ def init(framework: str, directory: Path, force: bool) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
-        click.echo(f"wrote {directory / name}")
+        say(f"wrote {directory / name}")
     _say_what_is_missing(directory)
-    click.echo(f"next: moor run {directory / 'job.yaml'}")
+    say(f"next: moor run {directory / 'job.yaml'}")
 
 
 def _say_what_is_missing(directory: Path) -> None:
@@ -71,7 +72,7 @@ def _say_what_is_missing(directory: Path) -> None:
         job, gang, job_dir=folder, working_dir=folder, inherited=os.environ, source=str(path)
     )
     if programs.missing:
-        click.echo(f"not installed: {programs.said_of_missing}")
+        say(f"not installed: {programs.said_of_missing}")
 
 
 @click.command()
@@ -94,12 +95,10 @@ def validate(job_files: tuple[Path, ...], overrides: tuple[str, ...]) -> int:
         except BadInput as error:
             code = 2
             for problem in error.problems:
-                click.echo(f"{error.source}: {problem}", err=True)
+                say(f"{error.source}: {problem}", err=True)
             continue
         counts = ", ".join(f"{role.replicas} {name}" for name, role in job.spec.roles.items())
-        click.echo(
-            f"{path}: ok: {job.spec.framework}, {counts} ({counted(len(gang.members), 'member')})"
-        )
+        say(f"{path}: ok: {job.spec.framework}, {counts} ({counted(len(gang.members), 'member')})")
     return code
 
 
@@ -108,7 +107,7 @@ def schema() -> None:
     """Print the JSON schema of job files, for editors and other programs."""
     from mooring.spec.schema import job_schema
 
-    click.echo(json.dumps(job_schema(), indent=2))
+    emit(json.dumps(job_schema(), indent=2))
 
 
 @click.command()
@@ -119,4 +118,4 @@ def completion(shell: str) -> None:
 
     script = get_completion_class(shell)
     assert script is not None
-    click.echo(script(cli, {}, "moor", "_MOOR_COMPLETE").source())
+    emit(script(cli, {}, "moor", "_MOOR_COMPLETE").source())

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import click
 from rich.console import Console
 from rich.live import Live
 
 from mooring.cli.ending import silence
 from mooring.cli.member_lines import MemberLines
+from mooring.cli.say import say
 from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord
 from mooring.record.logs import LogLine
@@ -165,9 +165,7 @@ class RunScreen:
             self._say(_progress_line(view, self._left_s()))
 
     def _say(self, line: str) -> None:
-        self._console.print(
-            f"[{self._elapsed_s():6.1f}s] {line}", soft_wrap=True, highlight=False, markup=False
-        )
+        self._console.print(f"[{self._elapsed_s():6.1f}s] {line}", soft_wrap=True, highlight=False)
 
 
 class Viewer:
@@ -215,7 +213,7 @@ class Viewer:
         except OSError as error:
             silence(self._console)
             with suppress(OSError):
-                click.echo(f"cannot show the run any more ({error}); it goes on", err=True)
+                say(f"cannot show the run any more ({error}); it goes on", err=True)
 
 
 def follow(screen: RunScreen, over: Callable[[], bool], pause: Callable[[float], object]) -> None:

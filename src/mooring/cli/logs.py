@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import click
 from mooring.cli import options
 from mooring.cli.kube_options import Target, on_cluster, target_of
 from mooring.cli.member_names import choose_members, colour
+from mooring.cli.say import say, say_prefixed
 
 _FOLLOW_POLL_S = 0.2
 _SPARE = 8
@@ -24,6 +24,7 @@ _SPARE = 8
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until the run ends.")
 @click.option("-t", "--timestamps", is_flag=True, help="Print the time of each line.")
 @click.option("-n", "--tail", type=click.IntRange(0), help="Only the last N lines of each member.")
+@click.option("--raw", is_flag=True, help="Pass colours and control characters on to the terminal.")
 @on_cluster()
 def logs(
     run: str,
@@ -31,6 +32,7 @@ def logs(
     follow: bool,
     timestamps: bool,
     tail: int | None,
+    raw: bool,
     context: str | None,
     kubeconfig: Path | None,
     namespace: str | None,
@@ -38,17 +40,17 @@ def logs(
     """Print what members printed: all of them merged, or only those named.
 
     A MEMBER is a member such as worker-0, or a role such as worker. With --context, --kubeconfig
-    or --namespace: those of a job on a cluster, RUN being its name.
+    or --namespace: those of a job on a cluster, RUN being its name. Colours are left out, and
+    control characters written out, unless --raw asks for them.
     """
     target = target_of(context, kubeconfig, namespace)
     if target is not None:
         import asyncio
 
-        asyncio.run(_of_cluster(target, run, members, follow, timestamps, tail))
+        asyncio.run(_of_cluster(target, run, members, follow, timestamps, tail, raw))
         return
     from mooring.record import Tail, find_run
     from mooring.record.logs import LogLine, LogTail, parse_log_line, read_log
-    from mooring.report.printable import printable
     from mooring.report.view import RunView
 
     record = find_run(run)
@@ -57,13 +59,9 @@ def logs(
     chosen = choose_members(list(view.members), members, "moor logs", "MEMBER")
     prefix = _prefixes(chosen)
 
-    # What members print is text on a terminal; in a file it stays as it was.
-    on_terminal = sys.stdout.isatty()
-
     def show(line: LogLine) -> None:
         stamp = f"{line.at} " if timestamps else ""
-        text = printable(line.text) if on_terminal else line.text
-        click.echo(f"{prefix[line.member]} {stamp}{text}")
+        say_prefixed(f"{prefix[line.member]} {stamp}".rstrip(" "), line.text, raw=raw)
 
     files = {member: record.log_file(member) for member in chosen}
     if not follow:
@@ -99,6 +97,7 @@ async def _of_cluster(
     follow: bool,
     timestamps: bool,
     tail: int | None,
+    raw: bool,
 ) -> None:
     from mooring.kubeapi.client import Client
     from mooring.operator.jobs import meaning_of
@@ -113,10 +112,10 @@ async def _of_cluster(
 
     def show(line: Line) -> None:
         stamp = f"{line.at} " if timestamps else ""
-        click.echo(f"{prefix[line.member]} {stamp}{line.text}")
+        say_prefixed(f"{prefix[line.member]} {stamp}".rstrip(" "), line.text, raw=raw)
 
     def tell(sentence: str) -> None:
-        click.echo(sentence, err=True)
+        say(sentence, err=True)
 
     # Every member that is followed keeps a connection to itself.
     async with Client(target.access, connections=len(chosen) + _SPARE) as client:

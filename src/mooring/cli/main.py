@@ -6,9 +6,11 @@ import gc
 import importlib
 import os
 import sys
+import traceback
 
 import click
 
+from mooring.cli.say import say
 from mooring.version import VERSION
 
 #: name -> (module:attribute, what the list of commands says). In the order of a first session.
@@ -98,10 +100,10 @@ def main() -> None:
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:
-        error.show()
+        say(_shown(error), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
         # `moor logs | head`: the reader has gone. Keep Python from complaining at exit.
@@ -112,6 +114,17 @@ def main() -> None:
     finally:
         # The process ends: nobody needs to look for garbage once more.
         gc.freeze()
+
+
+def _shown(error: click.ClickException) -> str:
+    """What click would print of a wrong option or argument, whose text may come from anywhere."""
+    message = f"Error: {error.format_message()}"
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return message
+    usage, names = context.get_usage(), context.help_option_names
+    hint = f"\nTry '{context.command_path} {names[-1]}' for help.\n" if names else ""
+    return f"{usage}{hint}\n{message}"
 
 
 def _open_standard_streams() -> None:
@@ -129,24 +142,26 @@ def _explain(error: Exception) -> int:
 
     if isinstance(error, BadInput):
         for problem in error.problems:
-            click.echo(f"{error.source}: {problem}", err=True)
+            say(f"{error.source}: {problem}", err=True)
         return 2
     if isinstance(error, Refused):
-        click.echo(f"not placed: {error}", err=True)
+        say(f"not placed: {error}", err=True)
         return 2
     if isinstance(error, NotInstalled):
-        click.echo(f"not installed: {error}", err=True)
+        say(f"not installed: {error}", err=True)
         return 2
     if isinstance(error, MooringError):
-        click.echo(f"failed: {error}", err=True)
+        say(f"failed: {error}", err=True)
         return 1
     if isinstance(error, ModuleNotFoundError):
         package = _OF_KUBERNETES.get((error.name or "").partition(".")[0])
         if package:
-            click.echo(f"failed: no {package} here: pip install 'mooring[kubernetes]'", err=True)
+            say(f"failed: no {package} here: pip install 'mooring[kubernetes]'", err=True)
             return 1
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
-        click.echo(f"failed: {error.strerror or error}{where}", err=True)
+        say(f"failed: {error.strerror or error}{where}", err=True)
         return 1
-    raise error
+    # A defect of ours. Its message may hold text from outside, as every other one.
+    say("".join(traceback.format_exception(error)), err=True, nl=False)
+    return 1

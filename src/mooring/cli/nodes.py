@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from mooring.cli import options
+from mooring.cli.say import say
 
 if TYPE_CHECKING:
     from mooring.brain.profile import Profile
@@ -83,5 +84,5 @@ def profile_of(name: str) -> Profile:
 
     reading = read_profile(name)
     for note in reading.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     return reading.profile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ import click
 from mooring.cli import nodes as node_options
 from mooring.cli import options
 from mooring.cli.node_map import ON_TERMINAL, check_map_option, print_map, write_map
+from mooring.cli.say import emit_json, say
 
 if TYPE_CHECKING:
     from mooring.brain.queue import Chapter
@@ -88,7 +88,7 @@ def plan(
             for job, answers in verdicts.items():
                 _show_waiting(job, arrivals.blamed(job).name, answers)
             if verdicts:
-                click.echo("\nwhat would help: moor explain JOB.yaml --with OTHER.yaml ...")
+                say("\nwhat would help: moor explain JOB.yaml --with OTHER.yaml ...")
         return 0
     gang, answer = plan_job(jobs[0], snapshot, str(job_files[0]), profile)
     if isinstance(answer, Refusal):
@@ -171,14 +171,14 @@ def _show(
         if not document:
             documents[0]["stranded_gpus"] = stranded
         told: JsonValue = {**document, "stranded_gpus": stranded, "plans": [*documents]}
-        click.echo(json.dumps(told if document else documents[0], indent=1))
+        emit_json(told if document else documents[0])
         return
     from mooring.cli.console import console as make_console
     from mooring.cli.plan_table import plan_table
 
     console = make_console()
     for line in story:
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
     for gang, plan in pairs:
         if story:
             console.print()
@@ -187,7 +187,7 @@ def _show(
         sizes = ", ".join(f"{size}: {part:.0%}" for size, part in stranded.items())
         said = f"free GPUs that a request for so many on one node cannot use: {sizes}"
         console.print()
-        console.print(said, soft_wrap=True, markup=False)
+        console.print(said, soft_wrap=True)
     if map_file == ON_TERMINAL:
         print_map(snapshot, plans)
 
@@ -202,10 +202,10 @@ def _show_waiting(job: str, member: str, verdicts: Sequence[NodeVerdict]) -> Non
     for verdict in verdicts:
         said = "; ".join(verdict.reasons) or "has room, but the queue does not let it start"
         by_reason.setdefault(said, []).append(verdict.node)
-    click.echo(f"\n{job} waits; {member}:")
+    say(f"\n{job} waits; {member}:")
     for reason, nodes in by_reason.items():
         names = ", ".join(nodes) if len(nodes) <= _MOST_NAMED else f"{len(nodes)} nodes"
-        click.echo(f"  {names}: {reason}")
+        say(f"  {names}: {reason}")
 
 
 def stranded_gpus(snapshot: Snapshot, pairs: Sequence[tuple[Gang, Plan]]) -> dict[str, JsonValue]:
@@ -230,9 +230,9 @@ def _show_refusal(refusal: Refusal, output: str) -> None:
             "member": refusal.member.name,
             "nodes": _refusals(refusal.verdicts),
         }
-        click.echo(json.dumps(document, indent=1))
+        emit_json(document)
         return
-    click.echo(f"not placed: {refusal.sentence}", err=True)
+    say(f"not placed: {refusal.sentence}", err=True)
     for verdict in refusal.verdicts[:20]:
-        click.echo(f"  {verdict.node}: {'; '.join(verdict.reasons)}", err=True)
-    click.echo("moor explain says what would have to change", err=True)
+        say(f"  {verdict.node}: {'; '.join(verdict.reasons)}", err=True)
+    say("moor explain says what would have to change", err=True)

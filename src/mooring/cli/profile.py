@@ -6,6 +6,7 @@ import click
 
 from mooring.cli import nodes as node_options
 from mooring.cli import options
+from mooring.cli.say import emit, say
 
 
 @click.command()
@@ -24,9 +25,9 @@ def profile(profile_name: str, output: str) -> int:
 
     found = node_options.profile_of(profile_name)
     if output == "mooring":
-        click.echo(dump_yaml(to_document(found)), nl=False)
+        emit(dump_yaml(to_document(found)), nl=False)
         return 0
     for rule, why in without_counterpart(found):
-        click.echo(f"note: scores.{rule}: {why}", err=True)
-    click.echo(dump_yaml(to_configuration(found)), nl=False)
+        say(f"note: scores.{rule}: {why}", err=True)
+    emit(dump_yaml(to_configuration(found)), nl=False)
     return 0

@@ -9,6 +9,7 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import access_of, kube_context
+from mooring.cli.say import emit, say
 
 if TYPE_CHECKING:
     from mooring.kubeapi.kubeconfig import Access
@@ -77,11 +78,11 @@ def render(
         source,
     )
     documents = [dict(one) for one in made.objects]
-    click.echo(to_yaml(documents) if output == "yaml" else to_json(documents), nl=False)
+    emit(to_yaml(documents) if output == "yaml" else to_json(documents), nl=False)
     for note in made.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     if made.waits:
-        click.echo(f"no pods: {made.waits}", err=True)
+        say(f"no pods: {made.waits}", err=True)
     return 0
 
 

@@ -72,7 +72,7 @@ def rerun(
         now = read_start(new)
         if now is not None and before.python and now.python_said != before.python_said:
             said = f"changed since: python was {before.python_said}, is {now.python_said}"
-            console.print(said, style="dim", soft_wrap=True, markup=False)
+            console.print(said, style="dim", soft_wrap=True)
 
     origin = Origin(folder, f"rerun of {old.info.id}", notes)
     where = choose_nodes(nodes, nic_mbps)

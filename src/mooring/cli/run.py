@@ -194,7 +194,7 @@ def start_job(
     console = make_console()
     if not quiet:
         for note in (*start.origin.notes, *filter(None, [start.where.note])):
-            console.print(note, style="dim", soft_wrap=True, markup=False)
+            console.print(note, style="dim", soft_wrap=True)
     asked = _Asked(console, start, shown)
     if detach:
         from mooring.cli.console import plain_console
@@ -255,7 +255,7 @@ def _carry_out(
         if asked.shown.quiet:
             return
         for note in plan.notes:
-            console.print(f"· {note}", style="dim", soft_wrap=True, markup=False)
+            console.print(f"· {note}", style="dim", soft_wrap=True)
 
     with Viewer(console, asked.shown) as viewer:
 
@@ -291,7 +291,7 @@ def _save(asked: _Asked) -> None:
     if to_save is not None and not to_save[0].exists():
         said = save(*to_save)
         if not asked.shown.quiet:
-            asked.console.print(said, style="dim", soft_wrap=True, markup=False)
+            asked.console.print(said, style="dim", soft_wrap=True)
 
 
 def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probing: Probing) -> int:
@@ -332,14 +332,14 @@ def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probing
     if compared.failed or compared.slower:
         why = compared.failed or (compared.speeds.says if compared.speeds else "")
         said = "fails" if compared.failed else "is slower"
-        console.print(f"the changed job {said} ({why}): it runs as it was", markup=False)
+        console.print(f"the changed job {said} ({why}): it runs as it was")
         return _report(asked, _carry_out(asked, job, directory))
     try:
         changed = probed.job
         ended = _carry_out(asked, changed, directory, lambda run: keep(probed, compared, run))
     except Refused as refused:
         # More CPUs, memory or members were wanted than there are: as it was, it had a place.
-        console.print(f"the changed job has no place ({refused}): it runs as it was", markup=False)
+        console.print(f"the changed job has no place ({refused}): it runs as it was")
         ended = _carry_out(asked, job, directory)
     return _report(asked, ended)
 
@@ -360,7 +360,6 @@ def _compare(
     say(
         f"{pairs} pair{'' if pairs == 1 else 's'} of probes compare the job before and after: "
         f"about {duration(times.expected_s)}, at most {duration(times.most_s)} (--probes 0: none)",
-        markup=False,
         soft_wrap=True,
     )
 
@@ -375,16 +374,16 @@ def _compare(
 
     def told(changed: bool, said: str) -> None:
         which = "after" if changed else "before"
-        say(f"probe {which}: {said}", style="dim", markup=False)
+        say(f"probe {which}: {said}", style="dim")
 
     return compare(probed.run, probe, pairs, times, told)
 
 
 def _tell(console: Console, diagnosis: Diagnosis, patch: str) -> None:
     for finding in diagnosis.findings:
-        console.print(f"{finding.id}: {finding.found.says}", markup=False, soft_wrap=True)
+        console.print(f"{finding.id}: {finding.found.says}", soft_wrap=True)
     if patch:
-        console.print(patch.rstrip(), markup=False, soft_wrap=True)
+        console.print(patch.rstrip(), soft_wrap=True)
     else:
         console.print("no remedy that the job can carry: it runs as it is", style="dim")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -14,7 +13,9 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import on_cluster, required_target, target_of
+from mooring.cli.say import emit, emit_json, say
 from mooring.model.errors import BadInput
+from mooring.model.strict_json import json_text
 
 if TYPE_CHECKING:
     from mooring.record import RunRecord
@@ -70,10 +71,10 @@ def ps(
         for line in lines
     ]
     if output == "json":
-        click.echo(json.dumps(rows, indent=1))
+        emit_json(rows)
         return
     if not rows:
-        click.echo("no runs" if show_all else "nothing is running (moor ps -a lists ended runs)")
+        say("no runs" if show_all else "nothing is running (moor ps -a lists ended runs)")
         return
     from mooring.cli.console import console as make_console
     from mooring.report.columns import Columns
@@ -136,26 +137,23 @@ def report(
     record = find_run(run)
     figures = read_report(record)
     if output == "json":
-        written = json.dumps(figures.document(), indent=1)
+        written = json_text(figures.document())
     elif output == "html":
         written = _page(record, figures)
     else:
-        from rich.console import Console
-
         from mooring.cli.console import console as make_console
+        from mooring.cli.console import recorded
         from mooring.report import text
 
         if target is None:
             make_console().print(text.report(figures))
             return
-        console = Console(highlight=False, width=180, record=True, quiet=True)
-        console.print(text.report(figures))
-        written = console.export_text()
+        written = recorded(text.report(figures))
     if target is None:
-        click.echo(written)
+        emit(written)
     else:
         target.write_text(written + "\n", encoding="utf-8")
-        click.echo(f"wrote {target}")
+        say(f"wrote {target}")
 
 
 def _page(record: RunRecord, figures: Report) -> str:
@@ -215,14 +213,14 @@ def stop(
     view = RunView(record)
     view.update()
     if view.phase.final:
-        click.echo(f"{record.info.id} has ended already: {view.phase.value}")
+        say(f"{record.info.id} has ended already: {view.phase.value}")
         return 0
     if not record.alive():
         if not record.is_dead():
             found = "a run of another container, whose processes cannot be seen here"
             raise BadInput.at("moor stop", f"RUN {record.info.id}", found, "`moor stop` there")
         clean_run(record)
-        click.echo(f"{record.info.id} had lost its moor process; removed what it left")
+        say(f"{record.info.id} had lost its moor process; removed what it left")
         return 0
     if record.info.stops_by_signal:
         _stop_by_signal(record, view, now)
@@ -231,7 +229,7 @@ def stop(
     while record.alive() and not view.phase.final:
         time.sleep(_STOP_POLL_S)
         view.update()
-    click.echo(f"stopped {record.info.id}")
+    say(f"stopped {record.info.id}")
     return 0
 
 

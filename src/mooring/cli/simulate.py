@@ -10,6 +10,7 @@ import click
 
 from mooring.cli import nodes as node_options
 from mooring.cli import options
+from mooring.cli.say import emit, say
 
 if TYPE_CHECKING:
     from mooring.brain.profile import Profile
@@ -102,7 +103,7 @@ def simulate(
     option = "--compare" if compare else "--profile"
     readings = [read_profile(name, option) for name in compare or (profile or "default",)]
     for note in dict.fromkeys(note for reading in readings for note in reading.notes):
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     profiles = [reading.profile for reading in readings]
     results = [_simulated(made, cluster, one, round_s) for one in profiles]
     if output == "table" and target is None:
@@ -110,20 +111,20 @@ def simulate(
 
         console().print(report.table(results, made.source))
     elif output == "table":
-        from rich.console import Console
+        from mooring.cli.console import console
 
         assert target is not None
         with target.open("w", encoding="utf-8") as file:
-            Console(file=file, highlight=False, width=120).print(report.table(results, made.source))
+            console(file).print(report.table(results, made.source))
     else:
         write = report.document if output == "json" else report.page
         text = write(results, made.source)
         if target is None:
-            click.echo(text)
+            emit(text)
         else:
             target.write_text(text + "\n", encoding="utf-8")
     if target is not None:
-        click.echo(f"wrote {target}", err=True)
+        say(f"wrote {target}", err=True)
     return 0
 
 
@@ -160,7 +161,6 @@ def _workload(
 
 
 def _simulated(workload: Workload, cluster: Cluster, profile: Profile, round_s: float) -> Simulated:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -169,6 +169,7 @@ def _simulated(workload: Workload, cluster: Cluster, profile: Profile, round_s: 
         TimeRemainingColumn,
     )
 
+    from mooring.cli.console import console
     from mooring.simulate.report import span
     from mooring.simulate.run import simulate as run
     from mooring.simulate.schedule import QueueScheduler
@@ -178,12 +179,12 @@ def _simulated(workload: Workload, cluster: Cluster, profile: Profile, round_s: 
         nodes, workload.all_pools(), profile, workload.source, cluster.groups
     )
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[day]}"),
-        console=Console(stderr=True),
+        TextColumn("{task.fields[day]}", markup=False),
+        console=console(err=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     )

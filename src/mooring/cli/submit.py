@@ -9,6 +9,7 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import access_of, kube_context
+from mooring.cli.say import say
 
 if TYPE_CHECKING:
     from mooring.cli.waiting import Waiting
@@ -75,7 +76,7 @@ async def _submit(
     async with Client(access) as client:
         for job, where, folder, source in zip(jobs, places, folders, sources, strict=True):
             await submit(client, job, where, folder, source)
-            click.echo(f"{where}/{job.metadata.name} submitted")
+            say(f"{where}/{job.metadata.name} submitted")
         if waiting is None:
             return 0
         with waiting:

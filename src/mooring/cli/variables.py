@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.cli import options
+from mooring.cli.say import emit_json
 
 if TYPE_CHECKING:
     from mooring.variables import Facts
@@ -36,7 +36,7 @@ def variables(source: str, servers: int, output: str) -> None:
 
     found = compare(_read(source, servers))
     if output == "json":
-        click.echo(json.dumps(asdict(found), indent=1))
+        emit_json(asdict(found))
         return
     from mooring.cli.console import console
     from mooring.variables.text import render

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import click
 from rich.live import Live
 
 from mooring.cli.console import console as make_console
+from mooring.cli.say import say
 from mooring.report.columns import Columns
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Waiting:
         news = before is None or _story(before) != _story(progress)
         if news or now_s >= self._line_due_s.get(job, 0.0):
             self._line_due_s[job] = now_s + _LINE_EVERY_S
-            click.echo(line(job if len(self._jobs) > 1 else "", progress))
+            say(line(job if len(self._jobs) > 1 else "", progress))
 
     def interrupted(self, context: str | None) -> None:
         """What a person should know who turns away."""
@@ -66,9 +66,7 @@ class Waiting:
                 continue
             namespace, name = job.split("/", 1)
             where = f"{name} -n {namespace}{on}"
-            click.echo(
-                f"{job} goes on; to see it: moor report {where}; to end it: moor stop {where}"
-            )
+            say(f"{job} goes on; to see it: moor report {where}; to end it: moor stop {where}")
 
     def _table(self) -> Columns:
         rows = []

@@ -7,7 +7,6 @@ the changed one are probed in turns: what changes slowly on the machine is then 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from mooring.doctor.diagnosing import diagnose_run
 from mooring.doctor.finding import Diagnosis
 from mooring.doctor.read_run import read_run, speed_of
 from mooring.doctor.remedies import Fixed, fix
+from mooring.model.strict_json import json_text
 from mooring.record import RunRecord
 from mooring.record.private import write_whole
 from mooring.report.gains import Losses, Shown, Speeds, amount
@@ -224,4 +224,4 @@ def keep(probed: Probed, compared: Compared, run: RunRecord) -> None:
         "note": compared.note,
     }
     with suppress(OSError):
-        write_whole(run.fix_file, json.dumps(document, indent=1))
+        write_whole(run.fix_file, json_text(document))

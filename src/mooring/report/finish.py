@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 
+from mooring.model.strict_json import json_text
 from mooring.record import RunRecord
 from mooring.record.private import write_whole
 from mooring.report.figures import Report, figures
@@ -22,5 +22,5 @@ def write_report(run: RunRecord) -> Report:
     """The figures of an ended run, also written down. A full disk does not hide them."""
     report = read_report(run)
     with suppress(OSError):
-        write_whole(run.report_file, json.dumps(report.document(), indent=1))
+        write_whole(run.report_file, json_text(report.document()))
     return report

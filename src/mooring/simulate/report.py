@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Sequence
 
 import jinja2
@@ -11,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mooring.model.strict_json import json_text
 from mooring.report.charts import Curve, line_chart
 from mooring.simulate.metrics import Figures
 from mooring.simulate.run import Simulated
@@ -198,7 +198,7 @@ def document(results: Sequence[Simulated], source: str) -> str:
         listed = one.records if len(one.records) <= MOST_LISTED else ()
         entry["job_list"] = [dataclasses.asdict(record) for record in listed]
         found.append(entry)
-    return json.dumps({"workload": source, "simulations": found}, indent=1)
+    return json_text({"workload": source, "simulations": found})
 
 
 def page(results: Sequence[Simulated], source: str) -> str:
