@@ -208,6 +208,31 @@ class RoleAccount:
 
 
 @dataclass(frozen=True)
+class MachineUse:
+    """The machine that a node's members run on, while they were looked at."""
+
+    node: str
+    cpus: int
+    busy_cpus: float
+    """CPUs in use, by everybody."""
+    others_cpus: float
+    """Of them by processes that are not the job's. Nodes on one machine (virtual ones) show the
+    same figures."""
+    pressure: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """cpu, io, memory -> part of the time in which somebody waited for it; empty where the kernel
+    keeps no pressure."""
+
+    def document(self) -> dict[str, JsonValue]:
+        return {
+            "node": self.node,
+            "cpus": self.cpus,
+            "busy_cpus": round(self.busy_cpus, 3),
+            "others_cpus": round(self.others_cpus, 3),
+            "pressure": {kind: round(share, 4) for kind, share in self.pressure.items()},
+        }
+
+
+@dataclass(frozen=True)
 class Account:
     """Of a run. `ranks` in the order of members; `note`: why there is none, or not of everybody."""
 
@@ -216,6 +241,7 @@ class Account:
     slowest: RankAccount | None = None
     """The rank that the others wait for, or else the one with the least time spent waiting."""
     note: str = ""
+    machines: tuple[MachineUse, ...] = ()
 
     def of(self, member: str, rank: int = 0) -> RankAccount | None:
         return next((one for one in self.ranks if (one.member, one.rank) == (member, rank)), None)
@@ -236,6 +262,7 @@ class Account:
             "slowest": None
             if self.slowest is None
             else {"member": self.slowest.member, "rank": self.slowest.rank},
+            "machines": [one.document() for one in self.machines],
             "note": self.note,
         }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mooring.doctor import findings  # noqa: F401  registers the checks
 from mooring.doctor.facts import ClusterFacts, NodeFacts, RunFacts
 from mooring.doctor.finding import Diagnosis
@@ -9,7 +11,7 @@ from mooring.doctor.registry import CLUSTER_CHECKS, NODE_CHECKS, RUN_CHECKS, dia
 
 
 def diagnose_run(facts: RunFacts) -> Diagnosis:
-    return diagnose(facts, RUN_CHECKS.values(), facts.run)
+    return replace(diagnose(facts, RUN_CHECKS.values(), facts.run), account=facts.account)
 
 
 def diagnose_node(facts: NodeFacts) -> Diagnosis:

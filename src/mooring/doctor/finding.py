@@ -7,9 +7,10 @@ comes from the check itself, so that a page about it and a finding of it cannot 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from mooring.account import Account
 from mooring.record.journal import JsonValue
 from mooring.spec.edit import Change
 
@@ -170,16 +171,19 @@ class Diagnosis:
     of: str
     findings: tuple[Finding, ...]
     checked: tuple[Checked, ...]
+    account: Account = Account()
+    """Where a step's time goes; without ranks of what is no run."""
 
     def with_those_of(self, other: Diagnosis) -> Diagnosis:
         """Both looks at once: this one's findings, then the other's."""
         findings = (*self.findings, *other.findings)
-        return Diagnosis(self.of, findings, (*self.checked, *other.checked))
+        return replace(self, findings=findings, checked=(*self.checked, *other.checked))
 
     def document(self, patches: Sequence[str] = ()) -> dict[str, JsonValue]:
         told = patches or [""] * len(self.findings)
         return {
             "of": self.of,
+            "account": self.account.document(),
             "findings": [
                 finding.document(patch) for finding, patch in zip(self.findings, told, strict=True)
             ],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import jinja2
 
+from mooring.account import words
 from mooring.doctor.finding import Diagnosis
 
 
@@ -18,5 +19,7 @@ def render_html(diagnosis: Diagnosis, patches: Sequence[str]) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("doctor.html.j2").render(
-        diagnosis=diagnosis, findings=list(zip(diagnosis.findings, patches, strict=True))
+        diagnosis=diagnosis,
+        account="\n".join(words.lines(diagnosis.account)),
+        findings=list(zip(diagnosis.findings, patches, strict=True)),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from mooring.doctor.facts import CpuPlace, MemberFacts, RunFacts, Use
+from mooring.doctor.read_account import read_account
 from mooring.doctor.read_end import read_end, read_last_words
 from mooring.doctor.read_places import read_cards, read_cells, read_nics
 from mooring.doctor.read_program import read_traits
@@ -54,6 +55,10 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         for name, holding in holdings.items()
     )
     rates = [one.examples_per_s for one in members if one.examples_per_s is not None]
+    nics = read_cards_of_nodes(run.events_file, window)
+    steps_per_s = max(
+        (one.steps_per_s for one in members if one.steps_per_s is not None), default=None
+    )
     cpus: dict[str, frozenset[int]] = {}
     for holding in holdings.values():
         cpus[holding.slot.node] = cpus.get(holding.slot.node, frozenset()) | set(holding.slot.cpus)
@@ -62,21 +67,20 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         job=job,
         server_roles=gang.server_roles,
         members=members,
-        nics=read_cards_of_nodes(run.events_file, window),
+        nics=nics,
         machine=read_machine(run.events_file, window),
         node_cpus=cpus,
         topology=_topology(run.events_file),
         examples_per_s=sum(rates) if rates else None,
         stacks_note=_stacks_note(run.events_file),
-        steps_per_s=max(
-            (one.steps_per_s for one in members if one.steps_per_s is not None), default=None
-        ),
+        steps_per_s=steps_per_s,
         variables=tuple(parts_of([line for each in lines.values() for line in each])),
         source=str(run.root),
         program=read_traits(line for each in lines.values() for line in each),
         last_words=read_last_words(run),
         end=read_end(run, lines),
         stall=read_stall(read_lines(run.events_file), _named(lines), str(run.root)),
+        account=read_account(members, lines, window, gang.server_roles, steps_per_s, nics),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from mooring.account import words
 from mooring.doctor.finding import Answer, Checked, Confidence, Diagnosis, Figure, Finding
 
 _STYLE = {
@@ -28,7 +29,8 @@ _WIDEST = 110
 
 def diagnosis(found: Diagnosis, patches: Sequence[str], width: int) -> Text:
     """`patches`: the remedy of each finding as a diff of the job file, where it has one."""
-    lines: list[Text] = []
+    lines = [Text(line) for line in words.lines(found.account)]
+    lines += [Text()] if lines else []
     for number, (finding, patch) in enumerate(zip(found.findings, patches, strict=True), 1):
         because = _because(finding, found.findings)
         lines += [*_finding(number, finding, patch, because, min(width, _WIDEST)), Text()]

@@ -65,6 +65,7 @@ class Contract:
         self.sample_path: str = take("sample_path", _string)
         self.sample_interval_s: float = take("sample_interval_s", _seconds, 1.0)
         self.grace_s: float = take("grace_s", _seconds, 10.0)
+        self.looks: bool = take("looks", _boolean, True)
         self.watcher: int | None = take("watcher", _or_null(_positive), None)
 
         # (local rank, environment) of each process; one process when nothing is said.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 
 AVAILABLE = sys.platform.startswith("linux")
@@ -26,6 +27,10 @@ MPOL_BIND = 2
 MPOL_PREFERRED_MANY = 5
 # set_mempolicy has no function in the C library, and its number differs by architecture.
 _SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237, "ppc64le": 261, "riscv64": 237}
+
+# sched_setattr neither.
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "ppc64le": 355, "riscv64": 274}
+_SCHED_FLAG_RESET_ON_FORK = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -51,6 +56,21 @@ def allow_watcher(pid: int) -> None:
         prctl(PR_SET_PTRACER, pid)
     except OSError:
         pass
+
+
+def take_short_turns(slice_ns: int) -> None:
+    """Ask the scheduler for short turns on a CPU, which then come sooner (Linux 6.12 and later).
+
+    Who wakes for an instant is not made to wait until others have slept. Children do not inherit
+    it. Elsewhere it changes nothing.
+    """
+    number = _SCHED_SETATTR.get(os.uname().machine)
+    if number is None:
+        return
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period.
+    attributes = struct.pack("=IIQiIQQQ", 48, 0, _SCHED_FLAG_RESET_ON_FORK, nice, 0, slice_ns, 0, 0)
+    _libc.syscall(number, 0, attributes, 0)
 
 
 def enter_network(path: str) -> None:

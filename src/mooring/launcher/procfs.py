@@ -35,6 +35,19 @@ def read(path: str) -> bytes:
         os.close(fd)
 
 
+def read_long(path: str, most_bytes: int) -> bytes:
+    """A file that the kernel gives in pieces of a page, however much is asked for at once."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            parts, size = [file.read(65536)], 0
+            while parts[-1] and size < most_bytes:
+                size += len(parts[-1])
+                parts.append(file.read(65536))
+            return b"".join(parts)
+    except OSError:
+        return b""
+
+
 def names(path: str) -> list[str]:
     try:
         return os.listdir(path)

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from .agent import RankAgent
     from .contract import Contract
     from .journal import Journal
+    from .looks import Looks
     from .sample import Sampler
     from .sharing import Sharing
 
 # Nobody reads the output of a member whose body is gone.
 _GRACE_WITHOUT_BODY_S = 2.0
+# What looks need is loaded when the programs already run.
+_LOOK_AFTER_S = 0.3
 # A process that was handed the pipe and escaped the subtree must not keep the member alive.
 _DRAIN_S = 1.0
 
@@ -50,6 +53,7 @@ class Member:
         self._agent: RankAgent | None = None
         self._sampler: Sampler | None = None
         self._sharing: Sharing | None = None
+        self._looks: Looks | None = None
         self._gate_open = contract.gate == "open"
         self._stop_reason: str | None = None
         self._started = False
@@ -57,6 +61,7 @@ class Member:
         self._unkillable = False
         self._streams: list[Stream] = []
         self._flush_set = False
+        self._has_stepped = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.on_signal(number, self._told_to_stop)
         self._loop.on_signal(signal.SIGCHLD, lambda number: self._child_ended())
@@ -124,6 +129,8 @@ class Member:
         )
         self._start(program, env)
         self._loop.at(time.monotonic() + contract.sample_interval_s, self._sample)
+        if contract.looks:
+            self._loop.at(time.monotonic() + _LOOK_AFTER_S, self._begin_looks)
         while not self._over():
             self._loop.turn()
         return self._finish()
@@ -262,7 +269,17 @@ class Member:
             self._log.note(rank, "the step pattern took too long on a line: it is off from here")
         self._flush_steps()
 
+    def _begin_looks(self) -> None:
+        from . import looks
+
+        self._looks = looks.begin(self._loop, self._journal.write, self._contract, self._addresses)
+        if self._looks is not None and self._has_stepped:
+            self._looks.first_step()
+
     def _stepped(self, fields: dict[str, Any], t: float) -> None:
+        self._has_stepped = True
+        if self._looks is not None:
+            self._looks.first_step()
         self._journal.write("step", fields, t)
 
     def _flush_steps(self) -> None:
@@ -379,6 +396,8 @@ class Member:
         return all(child.code is not None for child in self._locals)
 
     def _finish(self) -> int:
+        if self._looks is not None:
+            self._looks.stop()
         children.kill_all(self._roots())
         self._child_ended()
         deadline = time.monotonic() + _DRAIN_S

@@ -52,6 +52,8 @@ class Sharing:
         elif kind == "step":
             self._tell_step(record)
             self._add(record)
+        elif kind == "looks":
+            self._gate.pass_on(record)
         elif kind == "sample" and record["t"] - self._last_s >= EVERY_S:
             self._last_s = record["t"]
             self._gate.pass_on({key: record[key] for key in record if key not in _LEFT_OUT})

@@ -31,7 +31,7 @@ _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBxI48s")
 # inet_diag_msg: family, 3 x u8, ports (network order), source, destination, interface, cookie,
 # expires, queues, uid, inode.
-_MESSAGE = struct.Struct("=B3x2s2s16s16s4x8s16xI")
+_MESSAGE = struct.Struct("=B3x2s2s16s16s4x8s4xII4xI")
 _ATTRIBUTE = struct.Struct("=HH")
 # tcp_info: 8 bytes of flags, 24 u32, two u64 of pacing, then these two.
 _BYTES = struct.Struct("=QQ")
@@ -56,8 +56,13 @@ class Socket:
         port: int,
         sent: int,
         received: int,
+        queued: int = 0,
+        info: bytes = b"",
     ) -> None:
-        """`own` is the address at our end, `address` and `port` are the other end."""
+        """`own` is the address at our end, `address` and `port` are the other end.
+
+        `queued`: bytes sent but not acknowledged, or not yet sent. `info`: the kernel's tcp_info.
+        """
         self.cookie = cookie
         self.inode = inode
         self.own = own
@@ -65,6 +70,8 @@ class Socket:
         self.port = port
         self.sent = sent
         self.received = received
+        self.queued = queued
+        self.info = info
 
 
 class Traffic:
@@ -97,7 +104,7 @@ class Traffic:
         if inodes:
             for found in dump(inodes):
                 card = self._cards.of(found.own) if self._cards is not None else ""
-                now[found.cookie] = (self._owner(found), card, found.sent, found.received)
+                now[found.cookie] = (self.owner(found), card, found.sent, found.received)
         for cookie, (member, card, sent, received) in self._open.items():
             if cookie not in now:
                 _add(self._closed, member, sent, received)
@@ -119,7 +126,8 @@ class Traffic:
             }
         return measured
 
-    def _owner(self, found: Socket) -> str:
+    def owner(self, found: Socket) -> str:
+        """The member at the other end."""
         member = self._by_port.get((found.address, found.port))
         return member or self._by_address.get(found.address, OTHER)
 
@@ -188,34 +196,40 @@ def _parse(data: bytes, inodes: set[int], found: list[Socket]) -> bool:
             return False
         body = at + _HEADER.size
         if kind == _SOCK_DIAG_BY_FAMILY:
-            family, _, port, own, address, cookie, inode = _MESSAGE.unpack_from(data, body)
+            family, _, port, own, address, cookie, _, queued, inode = _MESSAGE.unpack_from(
+                data, body
+            )
             if inode in inodes:
-                counts = _counts(data, body + _MESSAGE.size, at + length)
-                if counts is not None:
+                info = _info(data, body + _MESSAGE.size, at + length)
+                if info:
+                    sent, received = _BYTES.unpack_from(info, _BYTES_AT)
                     ends = [
                         end[:4] if family == socket.AF_INET else _unmapped(end)
                         for end in (own, address)
                     ]
                     number = int.from_bytes(port, "big")
-                    found.append(Socket(cookie, inode, ends[0], ends[1], number, *counts))
+                    found.append(
+                        Socket(
+                            cookie, inode, ends[0], ends[1], number, sent, received, queued, info
+                        )
+                    )
         at += (length + 3) & ~3
     return True
 
 
-def _counts(data: bytes, at: int, end: int) -> tuple[int, int] | None:
+def _info(data: bytes, at: int, end: int) -> bytes:
+    """Of the attributes of one socket its tcp_info; empty where it has no byte counts."""
     while at + _ATTRIBUTE.size <= end:
         length, kind = _ATTRIBUTE.unpack_from(data, at)
         if length < _ATTRIBUTE.size:
-            return None
+            return b""
         if kind == _INET_DIAG_INFO:
-            info = at + _ATTRIBUTE.size
             # Kernels before 4.1 have a shorter tcp_info.
-            if length - _ATTRIBUTE.size < _BYTES_AT + _BYTES.size:
-                return None
-            acked, received = _BYTES.unpack_from(data, info + _BYTES_AT)
-            return acked, received
+            if length - _ATTRIBUTE.size < _BYTES_AT + _BYTES.size or at + length > end:
+                return b""
+            return data[at + _ATTRIBUTE.size : at + length]
         at += (length + 3) & ~3
-    return None
+    return b""
 
 
 def pack_address(address: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import cast
 
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
+from mooring.doctor.read_account import read_account
 from mooring.doctor.read_program import read_traits
 from mooring.doctor.read_run import member_facts, window_of
 from mooring.doctor.read_stall import silence
@@ -90,6 +91,7 @@ def facts_of(
         members.append(_with_place(measured, told, member))
     progress = report.progress
     rates = [one.steps_per_s for one in members if one.steps_per_s is not None]
+    steps_per_s = max(rates, default=None)
     return RunFacts(
         run=f"{report.namespace}/{report.name}",
         job=meaning.job,
@@ -97,11 +99,14 @@ def facts_of(
         members=tuple(members),
         waits_for=progress.message if progress.phase in _WAITING else "",
         examples_per_s=progress.examples_per_s,
-        steps_per_s=max(rates, default=None),
+        steps_per_s=steps_per_s,
         variables=tuple(parts_of([line for each in histories.values() for line in each])),
         program=read_traits(line for each in histories.values() for line in each),
         stacks_note=_NO_STACKS,
         source="the job's status and its launchers",
+        account=read_account(
+            members, histories, window, meaning.gang.server_roles, steps_per_s, one_machine=False
+        ),
         stall=silence(histories) if progress.phase == Phase.RUNNING.value else None,
     )
 

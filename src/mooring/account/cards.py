@@ -1,0 +1,95 @@
+"""Whether bytes moved at a moment: over a rank's own card, or over that of whom it waits for. Pure.
+
+A card is nearly full in a moment when one direction moves at least half of what it can: of its
+limit where that is known, of the fullest moment of the run where not. Loopback is never full.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mooring.account.looks import Look, RankLooks
+
+#: Of the capacity, in one direction, within a moment of 10 ms.
+_FULL = 0.5
+_QUEUED_KBYTES, _MOVES = 8.0, 0.05
+#: A card whose fullest moment was less than this is idle, whatever the moment.
+_LEAST_KBYTES_PER_S = 400.0
+_KBYTES_PER_MBIT = 125.0
+#: Looks of two members that are nearer than this are of the same moment.
+_SAME_S = 0.15
+_LOOPBACK = "lo"
+
+
+@dataclass(frozen=True)
+class CardSeen:
+    """A member's card at all looks at the member."""
+
+    name: str
+    limit_mbps: float | None
+    times_s: Sequence[float] = field(default=(), repr=False)
+    fuller_kbytes_per_s: Sequence[float] = field(default=(), repr=False)
+
+    @property
+    def capacity_kbytes_per_s(self) -> float:
+        if self.limit_mbps:
+            return self.limit_mbps * _KBYTES_PER_MBIT
+        return max(self.fuller_kbytes_per_s, default=0.0)
+
+    @property
+    def full(self) -> float:
+        """Part of the looks at which one direction was nearly full."""
+        if not self.times_s:
+            return 0.0
+        return sum(self._is_full(rate) for rate in self.fuller_kbytes_per_s) / len(self.times_s)
+
+    def moves(self, look: Look) -> bool:
+        """Whether this look at the card's own member shows bytes on their way."""
+        rate = max(look.received_kbytes_per_s, look.sent_kbytes_per_s)
+        if self._is_full(rate):
+            return True
+        capacity = self.capacity_kbytes_per_s
+        known = self.name != _LOOPBACK and capacity >= _LEAST_KBYTES_PER_S
+        return known and look.queued_kbytes >= _QUEUED_KBYTES and rate >= _MOVES * capacity
+
+    def full_at(self, at_s: float) -> bool:
+        """Around a moment of somebody else's; False where nobody looked then."""
+        place = bisect_left(self.times_s, at_s)
+        near = [
+            number
+            for number in (place - 1, place)
+            if 0 <= number < len(self.times_s) and abs(self.times_s[number] - at_s) <= _SAME_S
+        ]
+        return any(self._is_full(self.fuller_kbytes_per_s[number]) for number in near)
+
+    def _is_full(self, rate: float) -> bool:
+        if self.name in ("", _LOOPBACK):
+            return False
+        capacity = self.capacity_kbytes_per_s
+        return capacity >= _LEAST_KBYTES_PER_S and rate >= _FULL * capacity
+
+
+def card_of(ranks: Sequence[RankLooks], limit_mbps: float | None) -> CardSeen:
+    """Of one member, whose ranks share it."""
+    looks = sorted((one for rank in ranks for one in rank.looks), key=lambda one: one.at_s)
+    return CardSeen(
+        name=ranks[0].card if ranks else "",
+        limit_mbps=limit_mbps,
+        times_s=[one.at_s for one in looks],
+        fuller_kbytes_per_s=[
+            max(one.received_kbytes_per_s, one.sent_kbytes_per_s) for one in looks
+        ],
+    )
+
+
+def whose(
+    at_s: float, waits_for: Sequence[str], own: str, cards: Mapping[str, CardSeen]
+) -> str | None:
+    """Whose card is full while this one waits: of those waited for, or of anybody if unknown."""
+    named = [one for one in waits_for if one in cards and one != own]
+    for member in named or [one for one in cards if one != own]:
+        if cards[member].full_at(at_s):
+            return member
+    return None

@@ -1,0 +1,63 @@
+"""Launchers' looks and what else is known of members to the account of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mooring.account import Account
+from mooring.account.looks import read_looks
+from mooring.account.summing import MemberSeen, account_of
+from mooring.doctor.facts import MemberFacts, NicFacts
+from mooring.record.journal import Line
+
+#: They only start or watch: no part of their time is a step's.
+_ASIDE = frozenset({"evaluator", "launcher"})
+Window = tuple[float, float]
+
+
+def read_account(
+    members: Sequence[MemberFacts],
+    lines: Mapping[str, list[Line]],
+    window: Window,
+    server_roles: Iterable[str],
+    steps_per_s: float | None,
+    cards: Iterable[NicFacts] = (),
+    one_machine: bool = True,
+) -> Account:
+    """`steps_per_s`: the run's, for members that report none themselves."""
+    limits = {one.node: one.limit_mbps for one in cards}
+    serving = frozenset(server_roles)
+    return account_of(
+        [
+            _seen(one, lines.get(one.name, []), window, one.role in serving, steps_per_s, limits)
+            for one in members
+            if one.role not in _ASIDE
+        ],
+        one_machine,
+    )
+
+
+def _seen(
+    member: MemberFacts,
+    lines: list[Line],
+    window: Window,
+    serves: bool,
+    steps_per_s: float | None,
+    limits: Mapping[str, int | None],
+) -> MemberSeen:
+    rate = member.steps_per_s or steps_per_s
+    limit = limits.get(member.node)
+    use = member.use
+    wanted_s = 0.0 if use is None else use.cpu_s + (use.wait_s or 0.0)
+    return MemberSeen(
+        name=member.name,
+        role=member.role,
+        node=member.node,
+        ranks=read_looks(lines, window),
+        serves=serves,
+        limit_mbps=None if limit is None else float(limit),
+        step_s=None if not rate else 1 / rate,
+        cpus=None if use is None else use.cpus,
+        ready_ratio=0.0 if use is None or not wanted_s else (use.wait_s or 0.0) / wanted_s,
+        has_device=any(card.memory_used_bytes for card in member.gpus),
+    )

@@ -1,0 +1,99 @@
+"""The connections of a member at one moment: who is at the other end, and what is on its way.
+
+Between two calls of `changes` also what went over them, as the kernel's tcp_info counts it.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+
+from . import sockets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+# Places in tcp_info (linux/tcp.h).
+_RTT_US_AT, _RETRANSMITS_AT, _TIMES_AT = 68, 100, 168
+_U32 = struct.Struct("=I")
+_TIMES = struct.Struct("=QQQ")
+_RENEW_S = 5.0
+_HURRY_S = 0.5
+_MOST_PEERS = 16
+
+
+class Paths:
+    """Of the processes of one member."""
+
+    def __init__(self, traffic: sockets.Traffic) -> None:
+        self._traffic = traffic
+        self._inodes: set[int] = set()
+        self._renewed_s = float("-inf")
+        #: Socket's inode -> the member at its other end.
+        self.peers: dict[int, str] = {}
+        self._now: dict[bytes, sockets.Socket] = {}
+        self._before: dict[bytes, tuple[int, ...]] = {}
+
+    def look(self, pids: Iterable[int]) -> dict[str, int]:
+        """Bytes on their way to each member, of connections that have any."""
+        now_s = time.monotonic()
+        if now_s - self._renewed_s > (_RENEW_S if self._inodes else _HURRY_S):
+            self._inodes = sockets.socket_inodes(pids)
+            self._renewed_s = now_s
+        found = sockets.dump(self._inodes) if self._inodes else []
+        self.peers = {one.inode: self._traffic.owner(one) for one in found}
+        self._now = {one.cookie: one for one in found}
+        queued: dict[str, int] = {}
+        for one in found:
+            if one.queued:
+                member = self.peers[one.inode]
+                queued[member] = queued.get(member, 0) + one.queued
+        return queued
+
+    def changes(self) -> dict[str, dict[str, Any]]:
+        """Member -> bytes, retransmits, seconds with data on its way, and limited by the other's
+        or the own buffer, since the last call; round trip in milliseconds as it is now."""
+        totals: dict[str, list[float]] = {}
+        after: dict[bytes, tuple[int, ...]] = {}
+        for cookie, one in self._now.items():
+            counts = _counts(one)
+            after[cookie] = counts
+            before = self._before.get(cookie, (0,) * len(counts))
+            # A connection that was not there before counts from its beginning.
+            grown = [max(0, now - then) for now, then in zip(counts, before)]
+            sums = totals.setdefault(self.peers[one.inode], [0.0] * (len(grown) + 1))
+            for place, value in enumerate(grown):
+                sums[place] += value
+            sums[-1] = max(sums[-1], _rtt_ms(one))
+        first = not self._before
+        self._before = after
+        if first:
+            return {}
+        busiest = sorted(totals, key=lambda member: -(totals[member][0] + totals[member][1]))
+        return {member: _document(totals[member]) for member in busiest[:_MOST_PEERS]}
+
+
+def _counts(one: sockets.Socket) -> tuple[int, ...]:
+    retransmits = _U32.unpack_from(one.info, _RETRANSMITS_AT)[0]
+    times = (0, 0, 0)
+    if len(one.info) >= _TIMES_AT + _TIMES.size:
+        times = _TIMES.unpack_from(one.info, _TIMES_AT)
+    return (one.sent, one.received, retransmits, *times)
+
+
+def _rtt_ms(one: sockets.Socket) -> float:
+    value: int = _U32.unpack_from(one.info, _RTT_US_AT)[0]
+    return value / 1000.0
+
+
+def _document(sums: list[float]) -> dict[str, Any]:
+    return {
+        "sent": int(sums[0]),
+        "received": int(sums[1]),
+        "retransmits": int(sums[2]),
+        "busy_s": round(sums[3] / 1e6, 3),
+        "rwnd_s": round(sums[4] / 1e6, 3),
+        "sndbuf_s": round(sums[5] / 1e6, 3),
+        "rtt_ms": round(sums[6], 3),
+    }
