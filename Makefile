@@ -163,7 +163,7 @@ lint: $(VENV)/.lint
 bench: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	$(PIP) -r requirements/versus.txt
-	for each in versus overhead pinning threads stacks ps remedies start end brain quality simulator doctor kube; do \
+	for each in fresh versus overhead pinning threads stacks ps remedies start end brain quality simulator doctor kube; do \
 		python benchmarks/$$each.py || exit 1; \
 	done
 

@@ -22,7 +22,7 @@ def parse_arguments():
     parser.add_argument("--optimizer", choices=["lazy-adam", "adam"], default="lazy-adam")
     parser.add_argument("--learning-rate", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--judge", type=int, default=40, help="batches of held-out data at the end")
+    parser.add_argument("--judge", type=int, default=40, help="batches of held-out data")
     return parser.parse_args()
 
 
@@ -54,6 +54,15 @@ def main():
         coordinator.join()
         return coordinator.fetch(scheduled)
 
+    def judge_held_out(batches):
+        judged = burst(judge, batches, arguments.judge)
+        loss, right = (sum(float(each[at]) for each in judged) / len(judged) for at in (0, 1))
+        return f"loss {loss:.4f} accuracy {right:.4f}"
+
+    held_out = make_streams(coordinator, HELD_OUT, arguments.batch, arguments.rows)
+    if arguments.judge:
+        # What training starts from; and the end does not have to wait for this function's graph.
+        print(f"untrained, on held-out data: {judge_held_out(held_out)}", flush=True)
     batches = make_streams(coordinator, arguments.seed * 1000, arguments.batch, arguments.rows)
     first = last = None
     for done in range(0, arguments.steps, arguments.burst):
@@ -66,10 +75,7 @@ def main():
         print(f"step {done + count:5d} loss {last:.4f}", flush=True)
     print(f"loss {first:.4f} -> {last:.4f}", flush=True)
     if arguments.judge:
-        held_out = make_streams(coordinator, HELD_OUT, arguments.batch, arguments.rows)
-        judged = burst(judge, held_out, arguments.judge)
-        loss, right = (sum(float(each[at]) for each in judged) / len(judged) for at in (0, 1))
-        print(f"held out: loss {loss:.4f} accuracy {right:.4f}", flush=True)
+        print(f"held out: {judge_held_out(held_out)}", flush=True)
 
 
 if __name__ == "__main__":
