@@ -38,10 +38,10 @@ from mooring.model.plan import Plan, Refusal, with_member
 from mooring.model.status import Phase
 from mooring.policy import policy_of
 from mooring.record import Journal, RunRecord, plan_lock
-from mooring.record.journal import JsonValue
+from mooring.record.journal import JsonValue, Line
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
-from mooring.record.private import open_file
+from mooring.record.private import open_file, write_file
 from mooring.spec import TrainingJob
 from mooring.stacks import MISSING, OFF, find_tool
 
@@ -56,6 +56,8 @@ _NODE_COUNTERS_EVERY_S = 1.0
 _LOOK_AGAIN_EVERY_S = 1.0
 #: What looks at trainers is not even imported for a run that ends sooner.
 _WATCH_AFTER_S = 1.0
+#: Kept for the end of a run whose disk has filled up: a few hundred entries.
+_SPARE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class RunLoop:
         self._framework = frameworks.find(job.spec.framework)
         self._policy = policy_of(job, gang)
         self._journal = Journal(run.events_file)
+        # Notes that a full disk did not take: how many, and the last of each kind and member.
+        self._lost_notes = 0
+        self._last_notes: dict[tuple[str, JsonValue], Line] = {}
+        with suppress(OSError):
+            write_file(run.spare_file, "\n" * _SPARE_BYTES)
         self._state: JobState | None = None
         self._epoch_prepared: int | None = None
         self._counters_due_s = 0.0
@@ -164,6 +171,7 @@ class RunLoop:
             self._count_nodes(now_s)
             self._look_at_trainers(now_s)
         self._count_nodes(float("inf"))
+        self._own_up()
         on_tick()
         return Result(finish.phase, finish.reason, self._run)
 
@@ -175,6 +183,7 @@ class RunLoop:
         if self._stalls is not None:
             self._stalls.close()
         self._journal.close()
+        self._run.spare_file.unlink(missing_ok=True)
 
     def _handle(self, event: Event) -> Finish | None:
         before = self._state
@@ -312,8 +321,23 @@ class RunLoop:
 
     def _note(self, kind: str, **fields: JsonValue) -> None:
         # A full disk must not end a training that still works; the console still tells.
-        with suppress(OSError):
-            self._journal.append({"t": time.time(), "kind": kind, **fields})
+        line: Line = {"t": time.time(), "kind": kind, **fields}
+        try:
+            self._journal.append(line)
+        except OSError:
+            self._lost_notes += 1
+            self._last_notes[kind, fields.get("member")] = line
+
+    def _own_up(self) -> None:
+        """At the end: room was kept for how it ended, and for how much of the record is missing."""
+        if self._lost_notes:
+            self._run.spare_file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._journal.append({"t": time.time(), "kind": "lost", "notes": self._lost_notes})
+                for kind in ("member", "phase"):
+                    for (lost, _), line in self._last_notes.items():
+                        if lost == kind:
+                            self._journal.append(line)
 
     def _count_nodes(self, now_s: float) -> None:
         if now_s < self._counters_due_s:

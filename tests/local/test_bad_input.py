@@ -176,6 +176,35 @@ def test_a_full_disk_is_named_and_leaves_nothing(
     assert "Traceback" not in answer.stderr
 
 
+@as_root
+@pytest.mark.parametrize("who", ["log", "program"])
+def test_the_report_says_what_a_full_disk_lost(moor: Moor, tmp_path: Path, who: str) -> None:
+    """Room was kept for the end: the run is not taken for one that was killed."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    program = f"""
+import sys
+if {who!r} == "program":
+    with open({str(disk / "filler")!r}, "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)): pass
+        except OSError:
+            pass
+for step in range(20000): print(f"step {{step + 1}} loss 0.5", "x" * 100)
+"""
+    try:
+        job = write_job(tmp_path, **{**GOOD, "command": [sys.executable, "-c", program]})
+        answer = moor("run", job, "-o", disk / "run")
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        assert "lines of its log were lost: the disk was full" in answer.stdout
+        told = moor("report", disk / "run").stdout
+        assert "Succeeded" in told and "of its log were lost: the disk was full" in told
+        assert list(disk.rglob("*.part*")) == [] and list(disk.rglob("*spare*")) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that other users can reach; pytest's own is closed to them."""

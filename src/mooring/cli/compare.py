@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mooring.doctor.comparing import Comparison, Side
 
 _MOST_DIFFERENCES = 20
+_MOST_ROWS = 200
 _MOST_ALIKE = 6
 
 
@@ -56,13 +57,15 @@ def _print(found: Comparison) -> None:
     console = make_console()
     for verdict in found.verdicts:
         rows = []
-        for row in verdict.rows:
+        for row in verdict.rows[:_MOST_ROWS]:
             spread = "" if row.low == row.high else f"{times(row.low)}–{times(row.high)}"
             name = row.name.removesuffix(verdict.family).strip() or row.name
             rows.append((name, *readable(row), times(row.ratio), spread))
         figures = ("A", "B", "B ÷ A", "range")
         table = Columns.of_rows((verdict.family, *figures), rows, right=figures)
         console.print(table)
+        if len(verdict.rows) > _MOST_ROWS:
+            say(f"… and {len(verdict.rows) - _MOST_ROWS:,} more (see -o json)")
         console.print(f"→ {verdict.says}\n", soft_wrap=True)
     _context(found)
     if not found.verdicts:

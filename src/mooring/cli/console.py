@@ -27,6 +27,9 @@ def counted(number: int, thing: str) -> str:
 
 
 class _Console(Console):
+    def __init__(self, **more: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **more)
+
     def on_broken_pipe(self) -> None:
         """The caller decides what a reader that has left means; rich would end the program."""
         raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
@@ -47,26 +50,17 @@ def console(file: IO[str] | None = None, *, err: bool = False) -> Console:
     """To standard output, a file or standard error: as wide as the terminal, otherwise wide."""
     stream = sys.stderr if err else sys.stdout
     width = None if file is None and stream.isatty() else _FILE_WIDTH
-    return _Console(file=file, stderr=err, highlight=False, markup=False, emoji=False, width=width)
+    return _Console(file=file, stderr=err, width=width)
 
 
 def plain_console() -> Console:
     """For a file that somebody may read later, whatever standard output is now."""
-    return _Console(
-        highlight=False,
-        markup=False,
-        emoji=False,
-        width=_FILE_WIDTH,
-        color_system=None,
-        force_terminal=False,
-    )
+    return _Console(width=_FILE_WIDTH, color_system=None, force_terminal=False)
 
 
 def recorded(*renderables: RenderableType) -> str:
     """What a console would print, as plain text."""
-    kept = _Console(
-        highlight=False, markup=False, emoji=False, width=_FILE_WIDTH, record=True, quiet=True
-    )
+    kept = _Console(width=_FILE_WIDTH, record=True, quiet=True)
     for renderable in renderables:
         kept.print(renderable, soft_wrap=isinstance(renderable, str))
     return kept.export_text()

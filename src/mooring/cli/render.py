@@ -68,10 +68,11 @@ def render(
         where = where or access.namespace
         cluster = asyncio.run(_read(access))
     source = str(job_file)
+    packed = pack(job, job_file.absolute().parent, source)
     made = make(
         job,
         where or "default",
-        pack(job, job_file.absolute().parent, source),
+        packed.archive,
         cluster,
         Image(image or Settings().image),
         time.time(),
@@ -79,7 +80,7 @@ def render(
     )
     documents = [dict(one) for one in made.objects]
     emit(to_yaml(documents) if output == "yaml" else to_json(documents), nl=False)
-    for note in made.notes:
+    for note in (*packed.left_out, *made.notes):
         say(f"note: {note}", err=True)
     if made.waits:
         say(f"no pods: {made.waits}", err=True)

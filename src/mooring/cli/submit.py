@@ -72,7 +72,8 @@ async def _submit(
     sources = [str(path) for path in files]
     folders = [path.absolute().parent for path in files]
     for each in zip(jobs, places, folders, sources, strict=True):
-        check(*each)
+        for left_out in check(*each):
+            say(f"note: {left_out}", err=True)
     async with Client(access) as client:
         for job, where, folder, source in zip(jobs, places, folders, sources, strict=True):
             await submit(client, job, where, folder, source)

@@ -6,6 +6,7 @@ everywhere; a host that costs a little in every step shows most where steps are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -168,9 +169,10 @@ def compare(a: Side, b: Side) -> Comparison:
     ours = {one.name: one for one in a.measures}
     theirs = {one.name: one for one in b.measures}
     families: dict[str, list[Row]] = {}
+    sizes = Counter(name.partition(" ")[2] for name in ours)
     for name in ours:
         if name in theirs and ours[name].unit == theirs[name].unit:
-            families.setdefault(_family(name, ours), []).append(_row(ours[name], theirs[name]))
+            families.setdefault(_family(name, sizes), []).append(_row(ours[name], theirs[name]))
     alone = families.pop(_ALONE, [])
     shared = [key for key in a.context if key in b.context]
     if a.whole and b.whole:
@@ -194,11 +196,13 @@ def compare(a: Side, b: Side) -> Comparison:
     )
 
 
-def _family(name: str, others: Mapping[str, Measure]) -> str:
-    """Measures whose names differ in the first word alone are sizes of the same work."""
+def _family(name: str, sizes: Mapping[str, int]) -> str:
+    """Measures whose names differ in the first word alone are sizes of the same work.
+
+    sizes: how many names end alike after their first word.
+    """
     _, _, rest = name.partition(" ")
-    alike = [other for other in others if other.partition(" ")[2] == rest]
-    return rest if rest and len(alike) > 1 else _ALONE
+    return rest if rest and sizes[rest] > 1 else _ALONE
 
 
 def _apart(rows: Sequence[Row]) -> Verdict:
@@ -306,5 +310,9 @@ def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """Equal values share the mean of their ranks."""
-    ordered = sorted(values)
-    return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]
+    ranks: dict[float, float] = {}
+    first = 0
+    for value, count in sorted(Counter(values).items()):
+        ranks[value] = first + (count - 1) / 2
+        first += count
+    return [ranks[value] for value in values]

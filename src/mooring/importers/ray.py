@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Mapping
-
-import yaml
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mooring.importers.draft import KUBERNETES, Draft
 from mooring.importers.kinds import Options, manifest
@@ -20,7 +19,9 @@ from mooring.importers.pod import Pod, Program
 from mooring.importers.pods import read_pod
 from mooring.importers.shell import command, peer
 from mooring.importers.tracked import Field
+from mooring.model.errors import BadInput, Problem
 from mooring.model.resources import parse_quantity
+from mooring.spec.document import parse_document
 
 HEAD = "head"
 DRIVER = "driver"
@@ -186,11 +187,7 @@ def _driver(spec: Field, cluster: Field, draft: Draft) -> None:
     to = draft.role(DRIVER, "command")
     environment = spec["runtimeEnvYAML"].text()
     if environment is not None:
-        try:
-            data = yaml.safe_load(environment)
-        except yaml.YAMLError:
-            spec["runtimeEnvYAML"].refuse("valid YAML")
-            data = None
+        data = _inner_yaml(spec["runtimeEnvYAML"], environment)
         submit += f" --runtime-env-json={shlex.quote(json.dumps(data))}"
         spec["runtimeEnvYAML"].map(to)
     for name, option in (
@@ -222,3 +219,17 @@ def _driver(spec: Field, cluster: Field, draft: Draft) -> None:
         head = draft.get(draft.role(HEAD, "kubernetes")) or {}
         if "image" in head:
             draft.put(draft.role(DRIVER, "kubernetes", "image"), head["image"])
+
+
+def _inner_yaml(field: Field, text: str) -> Any:
+    """The data of a text that is YAML itself, within the bounds of every file; else refused."""
+    problems: Sequence[Problem]
+    try:
+        document = parse_document(text, "runtimeEnvYAML")
+        problems = [problem for _, problem in document.problems]
+        data = document.data
+    except BadInput as error:
+        problems, data = error.problems, None
+    if problems:
+        field.refuse(problems[0].accepted, found=problems[0].found)
+    return data

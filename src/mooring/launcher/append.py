@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 
+#: A few blocks of any file system.
+SPARE_BYTES = 16 * 1024
+
 
 class AppendFile:
     """Takes data that ends with a newline, each piece in one write(2) where the disk allows."""
@@ -30,6 +33,28 @@ class AppendFile:
         except OSError as error:
             return max(0, done), error.strerror or "write error"
         return done, ""
+
+
+class Spare:
+    """Room on the disk that is kept for a last word; without it, where the disk is already full."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, bytes(SPARE_BYTES))
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
+
+    def give(self) -> None:
+        """The room is free from here on: take it at once."""
+        try:
+            os.unlink(self._path)
+        except OSError:
+            pass
 
 
 def _ends_torn(path: str) -> bool:

@@ -7,9 +7,10 @@ is another matter: nobody would ever see it.
 from __future__ import annotations
 
 import json
+import os
 import time
 
-from .append import AppendFile
+from .append import AppendFile, Spare
 from .errors import LauncherError
 
 TYPE_CHECKING = False
@@ -23,6 +24,10 @@ class Journal:
     def __init__(self, path: str, epoch: int, attempt: int) -> None:
         self._path = path
         self._file = AppendFile(path)
+        folder, name = os.path.split(path)
+        self._spare = Spare(os.path.join(folder, ".%s.spare" % name[: -len(".jsonl")]))
+        #: Records that are missing, because the disk was full.
+        self.lost = 0
         self._epoch = epoch
         self._attempt = attempt
         self.trouble = ""
@@ -45,10 +50,16 @@ class Journal:
         record.update(fields)
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
         _, why = self._file.append(line)
+        self.lost += 1 if why else 0
         self.trouble = "sample file %s: %s" % (self._path, why) if why else ""
         if self._follower is not None:
             self._follower(record)
         return record
+
+    def last(self, kind: str, fields: dict[str, Any]) -> None:
+        """Writes the last record, for which room was kept, and in it how many are missing."""
+        self._spare.give()
+        self.write(kind, dict(fields, lost_records=self.lost) if self.lost else fields)
 
     def insist(self, kind: str, fields: dict[str, Any]) -> None:
         """Writes a record without which the member must not go on."""

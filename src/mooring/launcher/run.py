@@ -73,7 +73,7 @@ class Member:
             return self._run()
         except _Stopped:
             reason = "stopped before it started: %s" % self._stop_reason
-            self._journal.write("exit", {"code": outcome.TERMINATED, "reason": reason, "codes": []})
+            self._journal.last("exit", {"code": outcome.TERMINATED, "reason": reason, "codes": []})
             return outcome.TERMINATED
         except BaseException:
             children.kill_all(self._roots())
@@ -413,7 +413,7 @@ class Member:
         self._log.own_up()
         if self._log.lost:
             fields["lost_log_lines"] = self._log.lost
-        self._journal.write("exit", fields)
+        self._journal.last("exit", fields)
         return code
 
     def _outcome(self, codes: list[int]) -> tuple[int, str]:

@@ -6,6 +6,7 @@ and a crash tears at most the last line; readers skip a torn line instead of fai
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -16,17 +17,29 @@ Line = dict[str, JsonValue]
 
 #: One read of a tail; a line longer than this is given up rather than kept in memory for ever.
 _CHUNK_BYTES = 1 << 20
+#: How JSON writes a surrogate.
+_HALVES = "\\ud"
 
 
 class Journal:
-    """Appends lines to one file. `close` may be called twice."""
+    """Appends lines to one file. `close` may be called twice.
+
+    A line that a full disk took only in part raises OSError, and never runs into the next one.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._torn = False
 
     def append(self, line: Mapping[str, JsonValue]) -> None:
-        data = json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-        os.write(self._fd, data)
+        text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
+        # Half of a surrogate pair, as `\\udc1b`: that is how JSON itself writes it.
+        data = text.encode(errors="backslashreplace") + b"\n"
+        written = os.write(self._fd, b"\n" + data if self._torn else data)
+        whole = len(data) + self._torn
+        self._torn = written < whole
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -77,6 +90,15 @@ def read_lines(path: Path) -> Iterator[Line]:
 def _parse(text: str) -> Line | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return _whole_text(value) if _HALVES in text.lower() else value
+
+
+def _whole_text(line: Line) -> Line:
+    """Half of a surrogate pair is no text: it can be neither printed nor written again."""
+    text = json.dumps(line, ensure_ascii=False)
+    changed: Line = json.loads(text.encode(errors="replace"))
+    return changed

@@ -17,6 +17,7 @@ from mooring.record.runs import RunRecord
 
 MARK = "run.json"
 FILES = (
+    ".spare",
     "events.jsonl",
     "files.json",
     "fix.json",
@@ -35,7 +36,7 @@ FILES = (
 IN_FOLDERS = {
     "bin": ("moor-rsh",),
     "logs": ("M.log",),
-    "samples": ("M.jsonl",),
+    "samples": ("M.jsonl", ".M.spare"),
     "stacks": ("M.jsonl",),
     "members": (),
     "files": (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -34,8 +35,13 @@ def write_file(path: Path, text: str) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Replace a file so that a reader sees the old or the new text, never a part."""
     part = path.with_name(f".{path.name}.part")
-    write_file(part, text)
-    part.replace(path)
+    try:
+        write_file(part, text)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 def write_for_user(path: Path, text: str) -> None:

@@ -12,6 +12,7 @@ logs/M.log        what member M printed
 members/M/        M's contract and files
 files/            copies of the job's files
 files.json        which they were, so that nothing else is removed with them
+.spare            room on the disk for the last entries of events.jsonl, while the run lives
 released          empty; exists once the run holds nothing any more
 stop              exists once somebody has asked a program that carries the run to stop it
 report.json       the figures, once the run has ended
@@ -90,6 +91,10 @@ class RunRecord:
     @property
     def events_file(self) -> Path:
         return self.root / "events.jsonl"
+
+    @property
+    def spare_file(self) -> Path:
+        return self.root / ".spare"
 
     @property
     def report_file(self) -> Path:

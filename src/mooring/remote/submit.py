@@ -52,17 +52,21 @@ def manifest_of(job: TrainingJob, namespace: str, *, has_files: bool) -> dict[st
     return {**document, "metadata": metadata}
 
 
-def check(job: TrainingJob, namespace: str, job_dir: Path, source: str) -> None:
-    """Raises BadInput for whatever can be known to be wrong before it is sent."""
-    archive = pack(job, job_dir, source)
-    meaning_of(manifest_of(job, namespace, has_files=archive is not None))
+def check(job: TrainingJob, namespace: str, job_dir: Path, source: str) -> tuple[str, ...]:
+    """Which files are left out, a sentence each.
+
+    Raises BadInput for whatever can be known to be wrong before it is sent.
+    """
+    packed = pack(job, job_dir, source)
+    meaning_of(manifest_of(job, namespace, has_files=packed.archive is not None))
+    return packed.left_out
 
 
 async def submit(
     client: Client, job: TrainingJob, namespace: str, job_dir: Path, source: str
 ) -> Object:
     """Create the job. Raises BadInput before anything is sent, or if the name is taken."""
-    archive = pack(job, job_dir, source)
+    archive = pack(job, job_dir, source).archive
     manifest = manifest_of(job, namespace, has_files=archive is not None)
     meaning_of(manifest)
     try:

@@ -131,6 +131,11 @@ class Report:
         return asdict(self)
 
 
+def _lost_notes(view: RunView) -> list[str]:
+    lost = view.lost_notes
+    return [f"{lost} entries of the run's own record were lost: the disk was full"] if lost else []
+
+
 def figures(view: RunView) -> Report:
     """The report of a run as far as it has come. Call `view.update()` before."""
     members = list(view.members.values())
@@ -161,7 +166,7 @@ def figures(view: RunView) -> Report:
         ),
         flows=tuple(_flows(members)),
         enforced_by=view.enforces,
-        notes=(*view.notes, *view.stalls),
+        notes=(*view.notes, *view.stalls, *_lost_notes(view)),
         before=_before(view),
         after_last_step_s=_after_last_step_s(view),
         cards=tuple(card for member in members for card in member.cards.figures(member.name)),

@@ -23,6 +23,8 @@ _RATE_WINDOW_S = 10.0
 _STEPS_WINDOW_S = 60.0
 #: So long after the last step of all a run that still runs is worth a word.
 _QUIET_S = 2.0
+#: What a member's last record says of a disk that was full.
+_LOST = {"lost_log_lines": "lines of its log", "lost_records": "records of its measurements"}
 
 
 @dataclass
@@ -136,8 +138,10 @@ class MemberView:
             self._sample(line, at_s)
         elif kind == "program":
             self._program(line)
-        elif kind == "exit" and (lost := _int(line.get("lost_log_lines"))):
-            self.notes = (*self.notes, f"{lost} lines of its log were lost: the disk was full")
+        elif kind == "exit":
+            for field, what in _LOST.items():
+                if lost := _int(line.get(field)):
+                    self.notes = (*self.notes, f"{lost} {what} were lost: the disk was full")
 
     def _program(self, line: Line) -> None:
         """What could not be seen inside the program."""
@@ -224,6 +228,7 @@ class RunView:
         self.reason = ""
         self.enforces = ""
         self.notes: tuple[str, ...] = ()
+        self.lost_notes = 0
         self.preset = ""
         self.server_roles: tuple[str, ...] = ()
         self.total_steps: int | None = None
@@ -365,6 +370,8 @@ class RunView:
             nodes = line.get("nodes")
             if isinstance(nodes, dict):
                 self.node_nic_mbps = {name: _int(mbps) for name, mbps in nodes.items()}
+        elif kind == "lost" and (notes := _int(line.get("notes"))):
+            self.lost_notes = notes
         elif kind == "stall":
             self._stall(line)
         elif kind == "nodes":

@@ -18,10 +18,13 @@ from mooring.model.errors import BadInput
 from mooring.record.journal import JsonValue
 from mooring.variables.facts import Facts, PartFacts
 
-_SERVER = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)/")
-_BYTES = re.compile(r"requested_bytes: (\d+)")
-_SIZE = re.compile(r"size: (\d+)")
-_FROM_AFAR = re.compile(r"(.+)_S\d+")
+#: Digits are bounded: what is beyond is no server, no size and no amount.
+_SERVER = re.compile(r"/job:ps/(?:replica:\d{1,9}/)?task:(\d{1,4})/")
+_BYTES = re.compile(r"requested_bytes: (\d{1,18})(?!\d)")
+_SIZE = re.compile(r"size: (\d{1,18})(?!\d)")
+_FROM_AFAR = re.compile(r"_S\d{1,18}$")
+_LONGEST_MARK = 20
+_MOST_BYTES = 256 << 20
 _VARIABLES = {"VariableV2", "Variable", "VarHandleOp"}
 _ROWS = {"ResourceGather", "Gather", "GatherV2"}
 #: A longer chain from a variable to what is sent is no lookup any more.
@@ -38,12 +41,23 @@ class _Op:
 
 
 def read_timeline(path: Path) -> Facts:
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        accepted = f"at most {_MOST_BYTES >> 20} MiB"
+        raise BadInput.at("moor variables", str(path), "a longer timeline", accepted)
+    return parse_timeline(data, str(path))
+
+
+def parse_timeline(data: bytes, source: str) -> Facts:
+    """Raises BadInput if it is no trace of parameter servers with the sizes of tensors."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        events = [event for event in document["traceEvents"] if isinstance(event, dict)]
-    except (ValueError, KeyError, TypeError):
+        document = json.loads(data)
+        listed = document["traceEvents"]
+        events = [event for event in listed if isinstance(event, dict)]
+    except (ValueError, KeyError, TypeError, RecursionError):
         accepted = "a timeline.json of TensorFlow"
-        raise BadInput.at("moor variables", str(path), "no Chrome trace", accepted) from None
+        raise BadInput.at("moor variables", source, "no Chrome trace", accepted) from None
     ops = {op.name: op for op in _operations(events)}
     tensors = dict(_tensors(events))
     moved: dict[str, float] = {}
@@ -52,10 +66,11 @@ def read_timeline(path: Path) -> Facts:
         moved[variable] = moved.get(variable, 0.0) + tensors.get(sender, (0, ()))[0]
         if rows:
             gathered.add(variable)
+    readers = _whole_readers(ops)
     parts = []
     for op in ops.values():
         if op.kind in _VARIABLES and op.server is not None:
-            size_bytes, shape = _held(op, ops, tensors)
+            size_bytes, shape = _held(op, readers, tensors)
             looked_up = op.name in gathered or None
             bytes_moved = moved.get(op.name, 0.0)
             parts.append(
@@ -64,17 +79,18 @@ def read_timeline(path: Path) -> Facts:
     if not any(moved.values()):
         raise BadInput.at(
             "moor variables",
-            str(path),
+            source,
             "no variables on /job:ps whose bytes are known",
             "a timeline of parameter servers, made with show_memory=True",
         )
     servers = 1 + max(part.server or 0 for part in parts)
-    return Facts(str(path), servers, tuple(parts), steps=1)
+    return Facts(source, servers, tuple(parts), steps=1)
 
 
 def _operations(events: list[_Event]) -> Iterator[_Op]:
+    # A number of a process may be anything that JSON has: its text stands for it.
     devices = {
-        event.get("pid"): _argument(event, "name")
+        str(event.get("pid")): _argument(event, "name")
         for event in events
         if event.get("name") == "process_name"
     }
@@ -82,7 +98,7 @@ def _operations(events: list[_Event]) -> Iterator[_Op]:
         name = _argument(event, "name")
         if event.get("ph") != "X" or not name:
             continue
-        server = _SERVER.search(devices.get(event.get("pid"), ""))
+        server = _SERVER.search(devices.get(str(event.get("pid")), ""))
         inputs = (_argument(event, f"input{number}") for number in range(10))
         yield _Op(
             name,
@@ -97,11 +113,12 @@ def _transfers(ops: Mapping[str, _Op]) -> Iterator[tuple[str, str, bool]]:
     seen: set[tuple[str, int | None]] = set()
     for op in ops.values():
         for given in op.inputs:
-            far = _FROM_AFAR.fullmatch(given)
-            if far is None or far[1] not in ops or (far[1], op.server) in seen:
+            far = _FROM_AFAR.search(given[-_LONGEST_MARK:])
+            name = given[: len(given) - len(far[0])] if far is not None else ""
+            if name not in ops or (name, op.server) in seen:
                 continue
-            seen.add((far[1], op.server))
-            sender = ops[far[1]]
+            seen.add((name, op.server))
+            sender = ops[name]
             variable, rows = _origin(sender, ops)
             if variable is None and op.inputs:
                 # A gradient: it goes into an operation on a variable.
@@ -125,12 +142,22 @@ def _origin(op: _Op, ops: Mapping[str, _Op]) -> tuple[str | None, bool]:
     return None, False
 
 
+def _whole_readers(ops: Mapping[str, _Op]) -> dict[str, list[str]]:
+    """Operation -> those that take its result first, and not only rows of it."""
+    readers: dict[str, list[str]] = {}
+    for op in ops.values():
+        if op.inputs and op.kind not in _ROWS:
+            readers.setdefault(op.inputs[0], []).append(op.name)
+    return readers
+
+
 def _held(
-    variable: _Op, ops: Mapping[str, _Op], tensors: Mapping[str, tuple[int, tuple[int, ...]]]
+    variable: _Op,
+    readers: Mapping[str, list[str]],
+    tensors: Mapping[str, tuple[int, tuple[int, ...]]],
 ) -> tuple[int, tuple[int, ...]]:
     """Size and shape: of the variable itself, or of what reads it whole (a handle has none)."""
-    readers = [op.name for op in ops.values() if op.inputs[:1] == (variable.name,)]
-    whole = [variable.name, *(name for name in readers if ops[name].kind not in _ROWS)]
+    whole = [variable.name, *readers.get(variable.name, ())]
     return max((tensors.get(name, (0, ())) for name in whole), key=lambda found: found[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from mooring.doctor.comparing import Better, Measure, Pattern, Side, compare, readable, times
 from mooring.doctor.read_log import parse_log, read_log
 from mooring.model.errors import BadInput
+from mooring.model.strict_json import json_text
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -146,3 +148,25 @@ def test_units_by_magnitude(unit: str, a: float, b: float, said: tuple[str, str]
 )
 def test_no_ratio_is_rounded_to_nothing(ratio: float, said: str) -> None:
     assert times(ratio) == said
+
+
+def test_the_time_to_read_a_log_grows_with_its_size_alone() -> None:
+    """A line with 1,600 blanks took 48 s, and 20,000 measures over a minute."""
+    blanks = "a" + " " * 1600 + "b 3"
+    digits = ("1," * 120 + "1" * 250, "x" * 200 + "9" * 250 + "s", "1e1" * 150 + "ms")
+    texts = ["\n".join([blanks, *digits] * 100)]
+    for side in range(2):
+        lines = (f"m{number} train time : {number % 97 + side + 1} ms" for number in range(20_000))
+        texts.append("\n".join(lines))
+    begun_s = time.process_time()
+    _, first, second = (parse_log(text, "log") for text in texts)
+    found = compare(first, second)
+    assert len(found.verdicts[0].rows) == 20_000
+    assert time.process_time() - begun_s < 5
+
+
+def test_what_is_no_number_is_no_measure() -> None:
+    lines = ["a time : 1e999 ms", "b time : 0 ms", "c time : 1e-300 ns", "d time : 2 ms"]
+    side = parse_log("\n".join(lines), "log")
+    assert [one.name for one in side.measures] == ["d time"]
+    assert "NaN" not in json_text(compare(side, side).document())

@@ -105,3 +105,25 @@ def test_other_documents_can_be_left_out(tmp_path: Path, moor: Moor) -> None:
     assert moor("import", path)[0] == 2
     code, out, _ = moor("import", path, "--skip", "ConfigMap")
     assert (code, len(list(yaml.safe_load_all(out)))) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        CASES["a bomb"][0],
+        "[" * 5000,
+        "a: !!python/object/apply:os.system [id]",
+        "a: &x [*x]",
+        "{a: 1, a: 2}",
+        "a: [",
+    ],
+    ids=["bomb", "nested", "tag", "recursion", "twice", "broken"],
+)
+def test_yaml_within_a_manifest_has_the_same_bounds(moor: Moor, tmp_path: Path, inner: str) -> None:
+    """A RayJob's `runtimeEnvYAML` is a text that is YAML itself."""
+    document = yaml.safe_load((MANIFEST.parent / "rayjob.yaml").read_text())
+    document["spec"]["runtimeEnvYAML"] = inner
+    path = tmp_path / "rayjob.yaml"
+    path.write_text(yaml.safe_dump(document))
+    code, _, err = moor("import", path)
+    assert code == 2 and "spec.runtimeEnvYAML" in err and "Traceback" not in err

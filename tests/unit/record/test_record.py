@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from mooring.record import (
 from mooring.record.locks import NumberedLocks, exclusive
 from mooring.record.logs import LogLine, LogTail, NewLines
 from mooring.record.process_mark import is_alive
+from mooring.report.finish import read_report
 
 
 @pytest.fixture(autouse=True)
@@ -205,3 +207,31 @@ def test_the_time_of_a_lock_is_that_of_letting_go(tmp_path: Path) -> None:
     with exclusive(lock):
         assert lock.stat().st_mtime == 1
     assert lock.stat().st_mtime > 1
+
+
+def test_a_disk_that_is_full_tears_no_line(tmp_path: Path) -> None:
+    """A limit on the size of files stands for it: it also takes lines in part."""
+    journal = Journal(tmp_path / "events.jsonl")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        journal.append({"n": "x" * 50})
+        for _ in range(2):
+            with pytest.raises(OSError, match=r"No space|too large"):
+                journal.append({"n": "y" * 80})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    journal.append({"n": 2})
+    journal.close()
+    assert [line["n"] for line in read_lines(tmp_path / "events.jsonl")] == ["x" * 50, 2]
+
+
+def test_entries_that_a_full_disk_did_not_take_are_told() -> None:
+    run = find_run(make("full"))
+    journal = Journal(run.events_file)
+    journal.append({"t": 1.0, "kind": "lost", "notes": 7})
+    journal.append({"t": 1.0, "kind": "phase", "phase": "Succeeded", "epoch": 0, "reason": ""})
+    journal.close()
+    report = read_report(run)
+    assert report.phase == "Succeeded"
+    assert "7 entries of the run's own record were lost: the disk was full" in report.notes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mooring.model.errors import BadInput
-from mooring.record.journal import Line
+from mooring.record.journal import Journal, Line, read_lines
 from mooring.variables.from_run import parts_of
 from mooring.variables.from_timeline import read_timeline
 
@@ -67,3 +67,64 @@ def test_what_is_no_timeline_of_servers_is_refused(tmp_path: Path, text: str) ->
     path.write_text(text)
     with pytest.raises(BadInput, match=r"timeline"):
         read_timeline(path)
+
+
+def _trace(**changed: object) -> dict[str, object]:
+    device = {"name": "process_name", "pid": 1, "args": {"name": "/job:ps/task:0/device:CPU:0"}}
+    variable = {"ph": "X", "pid": 1, "name": "VariableV2", "args": {"name": "w"}}
+    return {"traceEvents": [device, {**variable, **changed}]}
+
+
+_BYTES = "requested_bytes: "
+HOSTILE_TIMELINES = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "no text": b"\xff\xfe\x00",
+    "nested": b"[" * 100_000,
+    "nested mappings": b'{"a":' * 100_000,
+    "a list": b"[]",
+    "a number": b"7",
+    "events are null": b'{"traceEvents": null}',
+    "events are a number": b'{"traceEvents": 7}',
+    "events are a text": b'{"traceEvents": "abc"}',
+    "events of other kinds": b'{"traceEvents": [null, 1, "a", [], {}]}',
+    "a process id that is a mapping": json.dumps(_trace(pid={"a": []})).encode(),
+    "a process id that is a list": json.dumps(_trace(pid=[1])).encode(),
+    "arguments that are a list": json.dumps(_trace(args=[1])).encode(),
+    "a name that is a mapping": json.dumps(_trace(name={}, args={"name": {}})).encode(),
+    "a number of 5,000 digits": b'{"traceEvents": [{"pid": ' + b"9" * 5000 + b"}]}",
+    "NaN": b'{"traceEvents": [{"pid": NaN, "args": {"snapshot": NaN}}]}',
+    "a server of 5,000 digits": json.dumps(
+        {
+            "traceEvents": [
+                {"name": "process_name", "pid": 1, "args": {"name": f"/job:ps/task:{'9' * 5000}/"}}
+            ]
+        }
+    ).encode(),
+    "bytes of 5,000 digits": json.dumps(
+        _trace(
+            args={"name": "w", "snapshot": {"tensor_description": "requested_bytes: " + "9" * 5000}}
+        )
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE_TIMELINES.values(), ids=HOSTILE_TIMELINES)
+def test_a_hostile_timeline_is_refused(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "timeline.json"
+    path.write_bytes(data)
+    with pytest.raises(BadInput, match=r"timeline|Chrome"):
+        read_timeline(path)
+
+
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+    journal = tmp_path / "worker-0.jsonl"
+    line = {
+        "kind": "variables",
+        "variables": [{"name": "w\ud800", "shape": [2]}],
+        "\udfff": "\udc00",
+    }
+    Journal(journal).append(line)
+    [read] = read_lines(journal)
+    assert read == {"kind": "variables", "variables": [{"name": "w?", "shape": [2]}], "?": "?"}
+    json.dumps(read, ensure_ascii=False).encode()

@@ -53,10 +53,10 @@ def copy_launcher(target: Path, kept_in: Path) -> Path:
         kept = kept_launcher(kept_in)
         partial = target.with_name(target.name + ".partial")
         try:
-            partial.hardlink_to(kept)
-        except OSError:  # another file system
-            shutil.copy(kept, partial)
-        return partial.replace(target)
+            _copy(kept, partial)
+            return partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
     return build_launcher(target)
 
 
@@ -74,6 +74,13 @@ def kept_launcher(kept_in: Path) -> Path:
         build_launcher(kept)
         _forget_oldest(kept_in)
     return kept
+
+
+def _copy(kept: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(kept)
+    except OSError:  # another file system
+        shutil.copy(kept, target)
 
 
 def _forget_oldest(folder: Path) -> None:
