@@ -50,9 +50,10 @@ def test_a_full_card_makes_a_hot_server_certain() -> None:
     [found] = check_run("ps-hot", run(*servers(120, 20, 20), nics=(nic,)))
     assert found.confidence is Confidence.CERTAIN
     assert found.members == ("ps-0",)
-    # 120 / (160 / 3) = 2.25
+    # 120 / (160 / 3) = 2.25 times the mean: 1 - 1 / 2.25 of the 0.96 in which the card is in use
     assert found.gain is not None
-    assert found.gain.high == pytest.approx(2.25)
+    assert found.gain.high == pytest.approx(1 / (1 - 0.96 * (1 - 1 / 2.25)))
+    assert found.gain.low > 1
 
 
 PLACING = JOB.replace("  roles", "  variables: {placement: round-robin}\n  roles")
@@ -229,3 +230,28 @@ def test_unequal_shares_of_a_full_card_are_no_straggler() -> None:
     crew = [worker(0, 100, 1.0), worker(1, 40, 0.4)]
     assert check_run("straggler", run(*crew))
     assert not check_run("straggler", run(*crew, nics=(NicFacts("node-0", 100, 90.0, 5.0),)))
+
+
+def test_dividing_is_not_clear_where_a_worker_is_beside_the_hot_server() -> None:
+    nic = NicFacts("node-0", 100, 96.0, 5.0)
+    [found] = check_run("ps-hot", run(*servers(120, 20, 20), member("worker-0"), nics=(nic,)))
+    assert found.gain is not None
+    assert found.gain.low < 1
+    assert "not clear: worker-0" in found.gain.basis
+
+
+@pytest.mark.parametrize(
+    ("card", "full"),
+    [
+        # 63 in and 59 out, in turns: in use all of the time
+        (NicFacts("node-0", 100, 63.0, 59.0, in_turns=0.97), True),
+        # the same bytes at once
+        (NicFacts("node-0", 100, 63.0, 59.0, in_turns=0.64), False),
+        # nobody counted in short intervals
+        (NicFacts("node-0", 100, 63.0, 59.0), False),
+    ],
+)
+def test_a_card_that_is_full_in_turns_is_full(card: NicFacts, full: bool) -> None:
+    found = check_run("ps-nic", run(*servers(50, 50), nics=(card,)))
+    assert bool(found) is full
+    assert not full or "in turns" in found[0].says

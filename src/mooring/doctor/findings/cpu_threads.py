@@ -21,6 +21,9 @@ _SHARED_CROWD = 1.25
 #: others left them a fifteenth of a CPU.
 _CROWD = 4.0
 _LEAST_CROWD = 6.0
+#: The same of members that share CPUs together, whatever they were told, for each process or CPU,
+#: whichever is more: a process of one thread with its helpers stays below 1.3.
+_OWN_SHARED_CROWD = 2.2
 #: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
 _GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
 _SHARED_GAIN = Gain(1.0, 3.4, "benchmarks/threads.py: shared CPUs divided ÷ all for each")
@@ -98,16 +101,19 @@ def _found(
 def _found_together(sharing: list[tuple[MemberFacts, Use]], changes: tuple[Change, ...]) -> Found:
     members = [member for member, _ in sharing]
     cpus = len(_union(members))
-    together = sum(_told(member) * member.processes for member in members)
+    told = sum(_told(member) * member.processes for member in members)
+    ready = sum(use.runnable or 0.0 for _, use in sharing)
+    # A program that sets its own number has more ready than it was told.
+    together = max(told, round(ready))
     switches = sum(use.switches / use.span_s for _, use in sharing)
     return Found(
         says=f"{len(members)} members have {together} threads together on the {cpus} CPUs "
         f"that they share ({members[0].node})",
         evidence=(
             Figure("threads told", _told(members[0]), "a process", READY, names(members)),
-            Figure("threads told together", together, "", READY, names(members)),
+            Figure("threads told together", told, "", READY, names(members)),
             Figure("CPUs that they share", cpus, "", READY, names(members)),
-            Figure("ready threads together", _ready(sharing), "", SAMPLES, names(members)),
+            Figure("ready threads together", ready, "", SAMPLES, names(members)),
             Figure("context switches", switches, "/s", SAMPLES, names(members)),
         ),
         remedy=Remedy(
@@ -117,7 +123,7 @@ def _found_together(sharing: list[tuple[MemberFacts, Use]], changes: tuple[Chang
             "" if changes else "where the program sets its threads, or the shell's environment",
         ),
         confidence=Confidence.CERTAIN,
-        weight=max(0.4, 1 - cpus / max(_ready(sharing), 0.1)),
+        weight=max(0.4, min(0.95, 1 - cpus / max(ready, 0.1))),
         members=names(members),
         gain=_SHARED_GAIN,
     )
@@ -140,6 +146,10 @@ def _sharing(measured: list[tuple[MemberFacts, Use]]) -> list[list[tuple[MemberF
 def _crowd_together(sharing: list[tuple[MemberFacts, Use]]) -> bool:
     members = [member for member, _ in sharing]
     cpus = len(_union(members))
+    ready = sum(use.runnable or 0.0 for _, use in sharing)
+    processes = sum(member.processes for member in members)
+    if ready > _OWN_SHARED_CROWD * max(cpus, processes):
+        return True
     if max(_told(member) for member in members) < 2:
         return False
     together = sum(_told(member) * member.processes for member in members)

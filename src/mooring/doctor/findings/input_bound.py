@@ -8,9 +8,12 @@ from math import ceil
 
 from mooring.doctor.facts import MemberFacts, ReadFacts, RunFacts, StackFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.accounts import unnamed
+from mooring.doctor.findings.input_account import REMOTE, found_by_account, ranks_by_account
 from mooring.doctor.findings.measured import SAMPLES, whole_cpus
+from mooring.doctor.findings.straggler_account import waited_for
 from mooring.doctor.findings.trainers import STACKS, at_least, trainers, watched
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import NotRecognised, Page, Unknown, run_check
 from mooring.spec.edit import Change
 from mooring.stacks.categories import Category
 
@@ -29,7 +32,6 @@ _COMPUTES = 0.5
 _MOST_SHARE = 0.97
 _MOST_LOADERS = 32
 _FULL = 0.85
-_REMOTE = ("nfs", "ceph", "fuse", "cifs", "smb", "lustre", "gluster", "beegfs", "9p", "afs", "gpfs")
 _SERVED = 0.5
 _PAGE = Page(
     why="While a trainer waits for its next batch, or reads and decodes it, no device computes.",
@@ -61,18 +63,35 @@ class _Cause:
 
 @run_check("input-bound", "Trainers wait for data", _PAGE)
 def input_bound(facts: RunFacts) -> Iterator[Found]:
+    late = {name for found in waited_for(facts) for name in found.members}
+    by_account = [one for one in ranks_by_account(facts) if one.member not in late]
+    try:
+        looked_at = trainers(facts)
+    except Unknown:
+        if not by_account:
+            raise
+        yield found_by_account(by_account)
+        return
+    # One that makes the others wait for it is the finding: see straggler.
     seen = [
         (member, stack, _share(stack))
-        for member, stack in trainers(facts)
-        if at_least(_share(stack), stack.looks) >= _LEAST and not _starved(member, stack)
+        for member, stack in looked_at
+        if at_least(_share(stack), stack.looks) >= _LEAST
+        and not _starved(member, stack)
+        and member.name not in late
     ]
+    if not seen and by_account:
+        yield found_by_account(by_account)
+        return
     if not seen:
+        if what := unnamed(facts):
+            raise NotRecognised(what)
         if any(stack.share(Category.SERVING) >= _SERVED for _, stack in watched(facts)):
             raise Unknown("the workers read inside TensorFlow, out of sight of stacks")
         return
     member, stack, share = max(seen, key=lambda one: one[2])
     cause = _cause(facts, member, stack)
-    remote = [kind for kind in _file_systems(stack) if kind.startswith(_REMOTE)]
+    remote = [kind for kind in _file_systems(stack) if kind.startswith(REMOTE)]
     where = f"; files are on {', '.join(remote)}" if remote else ""
     yield Found(
         says=f"{member.name}: {100 * share:.0f} % of the time goes into input; {cause.says}{where}",

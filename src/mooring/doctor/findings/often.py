@@ -8,7 +8,9 @@ from math import ceil
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.accounts import unnamed
 from mooring.doctor.findings.trainers import STACKS, at_least, trainers
+from mooring.doctor.registry import NotRecognised
 from mooring.stacks.categories import Category
 
 #: What it may cost afterwards.
@@ -45,6 +47,8 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
         if at_least(stack.share(kind.category), stack.looks) >= kind.least
     ]
     if not seen:
+        if what := unnamed(facts):
+            raise NotRecognised(what)
         return
     member, stack, share = max(seen, key=lambda one: one[2])
     who = (member.name,)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names, servers_of, used
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, run_check
 from mooring.spec.edit import Change
 
@@ -25,7 +26,12 @@ _PAGE = Page(
 )
 
 
-@run_check("ps-cpu", "A parameter server has no CPU left", _PAGE)
+@run_check(
+    "ps-cpu",
+    "A parameter server has no CPU left",
+    _PAGE,
+    Causes(anywhere=frozenset({"ps-hot", "ps-dense-update", "ps-whole-table"})),
+)
 def cpu_bound(facts: RunFacts) -> Iterator[Found]:
     servers = used(servers_of(facts))
     workers = used(facts.workers)

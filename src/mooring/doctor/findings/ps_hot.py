@@ -50,7 +50,7 @@ def hot(facts: RunFacts) -> Iterator[Found]:
     if card is not None:
         evidence.append(Figure(f"card of {card.node}", 100 * (card.busy or 0.0), "% full", EVENTS))
     lost = 1 - 1 / shares.uneven
-    later = "neither its card nor its CPU is full yet; it will be with more workers"
+    beside = [one.name for one in facts.workers if one.node == busiest.node]
     yield Found(
         says=f"{busiest.name} moves {100 * share:.0f} % of all bytes "
         f"through {len(shares.of)} servers" + _because(guilty),
@@ -59,9 +59,25 @@ def hot(facts: RunFacts) -> Iterator[Found]:
         confidence=Confidence.CERTAIN if full else Confidence.LIKELY,
         weight=min(0.95, lost) if full else 0.5 * lost,
         members=(busiest.name,),
-        gain=Gain(1.0, shares.uneven, "the busiest server's card would carry the mean instead")
-        if full
-        else Gain(1.0, 1.0, later),
+        gain=_gain(lost, (card.busy or 0.0) if card is not None and full else None, beside),
+    )
+
+
+def _gain(lost: float, busy: float | None, beside: list[str]) -> Gain:
+    """What an even load frees of the busiest card. Workers on its own node reach it without the
+    card: divided, most of their bytes go through it, and nobody knows beforehand what that costs.
+    """
+    if busy is None:
+        return Gain(
+            1.0, 1.0, "neither its card nor its CPU is full yet; it will be with more workers"
+        )
+    freed = Gain.of_freed(0.3 * busy * lost, busy * lost, "the busiest card would carry the mean")
+    if not beside:
+        return freed
+    return Gain(
+        0.6,
+        freed.high,
+        f"not clear: {', '.join(beside[:4])} on the same node would lose a near server",
     )
 
 

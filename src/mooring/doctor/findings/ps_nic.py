@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, names, servers_of
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
 from mooring.spec.edit import Change
 
@@ -14,8 +15,9 @@ _FULL = 0.8
 _PAGE = Page(
     why="Every step waits for the server's card. Faster workers, or more of them, wait longer.",
     measured="Bytes through the card of each node that has servers while the job trained, "
-    "against its limit, in the fuller direction. Eight tenths are reported: TCP does not get "
-    "much more through a shaped link.",
+    "against its limit, by the fuller direction of each short interval: a card that is filled in "
+    "turns, in and then out, is full. Eight tenths are reported: TCP does not get much more "
+    "through a shaped link.",
     fix="More servers on other nodes, or fewer bytes: rows instead of whole tables, larger "
     "batches, servers beside the workers (`placement.preset: colocate`), so that a part of the "
     "traffic stays on the node.",
@@ -23,7 +25,12 @@ _PAGE = Page(
 )
 
 
-@run_check("ps-nic", "A parameter server's network card is full", _PAGE)
+@run_check(
+    "ps-nic",
+    "A parameter server's network card is full",
+    _PAGE,
+    Causes(anywhere=frozenset({"ps-hot", "ps-one-nic", "ps-whole-table"})),
+)
 def nic_full(facts: RunFacts) -> Iterator[Found]:
     servers = servers_of(facts)
     cards = [one for one in facts.nics if one.busy is not None]
@@ -38,12 +45,14 @@ def nic_full(facts: RunFacts) -> Iterator[Found]:
     role, count = behind[0].role, len(servers)
     more = len(cards) > len(serving)
     yield Found(
-        says=f"the card of {worst.node} is {100 * (worst.busy or 0.0):.0f} % full",
+        says=f"the card of {worst.node} is {100 * (worst.busy or 0.0):.0f} % full"
+        + (" in turns: in, then out" if worst.alternates else ""),
         evidence=tuple(
             Figure(
                 f"card of {one.node}",
                 100 * (one.busy or 0.0),
-                f"% of {one.limit_mbps} Mbit/s",
+                f"% in use (in {one.received_mbps:.0f}, out {one.sent_mbps:.0f} of "
+                f"{one.limit_mbps} Mbit/s)",
                 EVENTS,
                 tuple(member.name for member in servers if member.node == one.node),
             )
@@ -57,7 +66,7 @@ def nic_full(facts: RunFacts) -> Iterator[Found]:
             where="" if more else "the model's lookups, its batch, or placement.preset: colocate",
         ),
         confidence=Confidence.CERTAIN,
-        weight=0.45,
+        weight=min(0.9, 0.9 * (worst.busy or 0.0)),
         members=names(behind),
         gain=Gain(1.0, (count + 1) / count, "the same bytes through one more card")
         if more

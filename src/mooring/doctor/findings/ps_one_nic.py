@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, PLAN, names, servers_of
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
 from mooring.spec.edit import Change
 
@@ -25,7 +26,12 @@ _PAGE = Page(
 )
 
 
-@run_check("ps-one-nic", "Several parameter servers share a network card", _PAGE)
+@run_check(
+    "ps-one-nic",
+    "Several parameter servers share a network card",
+    _PAGE,
+    Causes(anywhere=frozenset({"ps-hot", "ps-whole-table"})),
+)
 def one_nic(facts: RunFacts) -> Iterator[Found]:
     servers = servers_of(facts)
     cards = {one.node: one.busy for one in facts.nics if one.busy is not None}

@@ -8,6 +8,7 @@ from math import floor
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, JOB, SAMPLES, names, servers_of, used
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
 
 #: From here on, a third more workers fill the servers up.
@@ -23,7 +24,12 @@ _PAGE = Page(
 )
 
 
-@run_check("ps-scaling", "More workers would gain nothing", _PAGE)
+@run_check(
+    "ps-scaling",
+    "More workers would gain nothing",
+    _PAGE,
+    Causes(anywhere=frozenset({"ps-hot", "ps-one-nic", "ps-nic", "ps-cpu", "ps-whole-table"})),
+)
 def scaling(facts: RunFacts) -> Iterator[Found]:
     servers = servers_of(facts)
     workers = facts.workers

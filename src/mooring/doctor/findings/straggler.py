@@ -1,4 +1,8 @@
-"""One worker is slower than its peers, or makes them wait."""
+"""One worker is slower than its peers, or makes them wait.
+
+Where the trainers were looked at, their accounts say who waits for whom and what that one does
+meanwhile (straggler_account.py); rates and CPU time tell the rest.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from statistics import median
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import PLAN, SAMPLES, used
+from mooring.doctor.findings.straggler_account import waited_for
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
 
 #: Workers of healthy runs on a busy machine were seen within 20 % of each other.
@@ -23,29 +29,70 @@ _WAITS = "it waits for data or the network"
 _PAGE = Page(
     why="Where workers wait for each other in every step, the slowest sets the pace of all; "
     "where they do not, its part of the data is seen less often.",
-    measured="Examples a second of each worker (bytes to and from the servers where workers "
-    "report none) against the median of the others: below 65 % is reported. Workers in step with "
-    "each other have the same rate; there the one is named that wants 1.6 times the CPU time of "
-    "the others while they are idle.",
-    fix="The evidence says whether it waits for a CPU (its node is crowded), computes more for "
-    "each example (its data differs), or neither (it waits for data or the network).",
+    measured="Looks at each trainer: who waits for others while no bytes move, and who does not. "
+    "Reported when the others surely wait more than 15 % of the time for a few that hardly wait "
+    "themselves, with what these do and at which line. Without looks: examples a second of each "
+    "worker (bytes to and from the servers where workers report none) against the median of the "
+    "others, below 65 %; and of workers in step with each other the one that wants 1.6 times the "
+    "CPU time of the others while they are idle.",
+    fix="The evidence says whether it sleeps, loads data, writes files, waits for a CPU (its node "
+    "is crowded) or computes more for each example (its data differs), and where.",
     not_when="Workers are meant to differ: other hardware, other work.",
 )
 
 
-@run_check("straggler", "A worker is slower than the others", _PAGE)
+_CAUSES = Causes(
+    anywhere=frozenset({"ps-hot", "ps-nic", "ps-one-nic", "comm-bound", "machine-busy"}),
+    same_member=frozenset(
+        {
+            "checkpoint-often",
+            "logging-often",
+            "evaluation-often",
+            "disk-bound",
+            "input-bound",
+            "own-code",
+            "program-waits",
+            "gil-bound",
+            "cpu-throttled",
+            "cpu-neighbour",
+            "cpu-starved",
+            "cpu-threads",
+            "cpu-overlap",
+            "cpu-not-pinned",
+            "mem-limit",
+            "mem-remote",
+            "hang",
+        }
+    ),
+)
+
+
+@run_check("straggler", "A worker is slower than the others", _PAGE, _CAUSES)
 def straggler(facts: RunFacts) -> Iterator[Found]:
     if facts.stall is not None:
         raise Unknown("nobody makes a step any more: there are no rates to compare")
+    by_account = list(waited_for(facts))
+    if by_account:
+        yield from by_account
+        return
     measured = used(facts.workers)
     if len(measured) < 2:
         raise Unknown("fewer than two workers with samples")
     if facts.steps_per_s is None and facts.servers:
         # Without steps the bytes are those of the start, which differ by chance.
         raise Unknown("fewer than two steps were reported")
-    rates = _rates(measured)
+    looked_at = {one.member for one in facts.account.trainers}
+    all_seen = all(member.name in looked_at for member, _ in measured)
+    try:
+        rates = _rates(measured)
+    except Unknown:
+        if not all_seen:
+            raise
+        return
     if min(rates) >= _TOGETHER * max(rates):
-        yield from _in_step(measured)
+        # Looks at all of them tell who waits; CPU time alone only lets guess.
+        if not all_seen:
+            yield from _in_step(measured)
         return
     for place, (member, use) in enumerate(measured):
         others = median(rate for at, rate in enumerate(rates) if at != place)

@@ -1,0 +1,98 @@
+"""What the checks of accounts share: whose time was looked at, and whether all or few have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from mooring.account import Activity, LineShare, RankAccount
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.findings.trainers import at_least
+from mooring.doctor.registry import Unknown
+
+ACCOUNT = "looks at its threads"
+#: Fewer looks do not tell a share of a fifth from a tenth.
+LEAST_LOOKS = 40
+#: A function with so much of a trainer's time may be anything.
+_MUCH = 0.2
+_OWN_TIME = (Activity.OWN, Activity.DISK, Activity.SLEEP)
+
+
+def trained(facts: RunFacts) -> list[RankAccount]:
+    """Ranks that train, with enough looks. Raises Unknown with the reason if there is none."""
+    account = facts.account
+    ranks = [one for one in account.trainers if one.looks >= LEAST_LOOKS]
+    if not ranks:
+        raise Unknown(account.note or "too few looks at the trainers' threads")
+    return ranks
+
+
+def surely(rank: RankAccount, *activities: Activity) -> float:
+    """What they take of a rank's time with some certainty."""
+    return at_least(min(1.0, rank.share(*activities)), rank.looks)
+
+
+def names_of(ranks: Iterable[RankAccount]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.member for one in ranks))
+
+
+def most_have(having: Sequence[RankAccount], ranks: Sequence[RankAccount]) -> bool:
+    """It is the program's, not that of some ranks: those are stragglers."""
+    return 2 * len(having) > len(ranks)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the program with what its lines take of a rank's time."""
+
+    file: str
+    name: str
+    share: float
+    lines: tuple[LineShare, ...]
+
+    @property
+    def line(self) -> LineShare:
+        """The one that takes most."""
+        return max(self.lines, key=lambda one: one.share)
+
+
+def functions(
+    rank: RankAccount, share: Callable[[LineShare], float], *, in_helpers: bool = False
+) -> list[Function]:
+    """Functions by `share` of their lines, most first; without those of helper threads."""
+    by_name: dict[tuple[str, str], list[LineShare]] = {}
+    for line in rank.lines:
+        if share(line) > 0 and (in_helpers or not line.thread):
+            by_name.setdefault((line.file, line.function), []).append(line)
+    found = [
+        Function(file, name, sum(share(line) for line in lines), tuple(lines))
+        for (file, name), lines in by_name.items()
+    ]
+    return sorted(found, key=lambda one: -one.share)
+
+
+def line_of(rank: RankAccount, *activities: Activity) -> LineShare | None:
+    """The line of the program at which these take most."""
+    known = [one for one in rank.lines if _by(one, activities) > 0]
+    return max(known, key=lambda one: _by(one, activities), default=None)
+
+
+def _by(line: LineShare, activities: Iterable[Activity]) -> float:
+    return sum(line.by.get(one, 0.0) for one in activities)
+
+
+def unnamed(facts: RunFacts) -> str:
+    """What the looks saw much of and no name explains, for checks that go by names; or nothing."""
+    for rank in facts.account.trainers:
+        trains = {line.function for line in rank.lines if line.by.get(Activity.FRAMEWORK, 0.0) > 0}
+        for function in functions(rank, lambda line: _by(line, _OWN_TIME)):
+            if function.share >= _MUCH and function.name not in trains:
+                place = function.line.place
+                return f"{100 * function.share:.0f} % of {rank.member}'s time is in {place}"
+    return ""
+
+
+def step_ms(ranks: Sequence[RankAccount]) -> float | None:
+    known = [one.step_s for one in ranks if one.step_s]
+    return 1000 * median(known) if known else None

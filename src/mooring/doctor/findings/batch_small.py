@@ -1,0 +1,99 @@
+"""Steps so small that what each of them costs anyway outweighs their work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.account import Activity
+from mooring.account.types import COMPUTING
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.accounts import ACCOUNT, trained
+from mooring.doctor.findings.exchanging import Exchange, exchange_of
+from mooring.doctor.findings.measured import SAMPLES
+from mooring.doctor.ordering import Causes
+from mooring.doctor.registry import Page, Unknown, run_check
+
+#: A step that is over sooner is mostly calls: a thousand of Python's take a millisecond or two.
+_SHORT_S = 0.03
+#: Examples of one process in a step.
+_FEW = 4.0
+_TIMES = 8
+_PAGE = Page(
+    why="Every step costs the same calls of Python, the same round trips between members and the "
+    "same small operations, however few examples are in it.",
+    measured="Two signs. A process that takes at most four examples a step and is done with them "
+    "within 30 ms, computing most of that time. Or members that spend most of a short step waiting "
+    "for each other although no card is full, nobody is late and CPUs are free.",
+    fix="A larger batch (and a learning rate that goes with it), or several steps in one call "
+    "(`steps_per_execution`, `tf.function` around a loop).",
+    not_when="The batch is part of the method: online learning, reinforcement learning.",
+)
+
+
+@run_check(
+    "batch-small",
+    "Steps are too small for what each of them costs",
+    _PAGE,
+    Causes(
+        anywhere=frozenset({"machine-busy", "cpu-threads", "comm-bound"}),
+        same_member=frozenset({"input-bound", "own-code", "program-waits", "straggler"}),
+    ),
+)
+def batch_small(facts: RunFacts) -> Iterator[Found]:
+    ranks = trained(facts)
+    known = [one.step_s for one in ranks if one.step_s]
+    if not known:
+        raise Unknown("fewer than two steps were reported")
+    step_s = min(known)
+    exchange = exchange_of(facts)
+    examples = _examples(facts, step_s)
+    computing = min(one.share(*COMPUTING, Activity.CPU_WAIT) for one in ranks)
+    few = examples is not None and examples <= _FEW and step_s <= _SHORT_S
+    if few and computing >= 0.5:
+        yield _found(facts, exchange, step_s, examples, computing)
+    elif exchange is not None and step_s <= _SHORT_S:
+        yield _found(facts, exchange, step_s, examples, exchange.waiting)
+
+
+def _found(
+    facts: RunFacts,
+    exchange: Exchange | None,
+    step_s: float,
+    examples: float | None,
+    share: float,
+) -> Found:
+    count = f" of {examples:.0f} examples" if examples is not None else ""
+    # Of a small step nobody knows which part grows with the batch: half at least stays.
+    waiting = exchange.waiting if exchange is not None else 0.0
+    least, most = max(0.2, waiting * (1 - 1 / _TIMES) / 2), share * (1 - 1 / _TIMES)
+    evidence = [Figure("a step takes", 1000 * step_s, "ms", SAMPLES)]
+    if examples is not None:
+        evidence.append(Figure("examples a step and process", examples, "", SAMPLES))
+    if exchange is not None:
+        evidence.append(Figure("waits for others in it", 100 * waiting, "%", ACCOUNT))
+    return Found(
+        says=f"a step{count} takes {1000 * step_s:.1f} ms: most of it would be the same with a "
+        "larger batch",
+        evidence=tuple(evidence),
+        remedy=Remedy(
+            f"make the batch {_TIMES} times as large, with a learning rate that goes with it; "
+            "compare the loss after the same number of examples",
+            where="where the program makes its batches",
+        ),
+        confidence=Confidence.LIKELY,
+        weight=min(0.9, most),
+        members=tuple(dict.fromkeys(one.member for one in facts.account.trainers)),
+        gain=Gain.of_freed(least, most, f"examples a second with a batch {_TIMES} times as large"),
+    )
+
+
+def _examples(facts: RunFacts, step_s: float) -> float | None:
+    """Of one process in one step; None where they are not reported."""
+    rates = [
+        one.examples_per_s / max(1, one.processes) for one in facts.members if one.examples_per_s
+    ]
+    # A member that reports for all is the only one that reports.
+    if not rates or len(rates) < len(facts.workers):
+        return None
+    return min(rates) * step_s

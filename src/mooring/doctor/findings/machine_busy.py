@@ -1,0 +1,65 @@
+"""Other programs take the CPUs of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.account import Activity
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.measured import EVENTS, SAMPLES, names, used
+from mooring.doctor.registry import Page, Unknown, run_check
+
+#: Of the machine's CPUs. `moor`, looks at trainers and the system take a tenth of a small machine;
+#: a build or a test run beside a job now and then a quarter.
+_LEAST_OTHERS = 0.4
+#: Of what the members could have had.
+_LEAST_LOST = 0.25
+_PAGE = Page(
+    why="CPUs that others use are missing: every member waits for its turn, and those that wait "
+    "for each other wait for the one that was served last.",
+    measured="CPU time of the whole machine (/proc/stat) less that of the job's members, and how "
+    "long the members' threads were ready without a CPU. Reported when others use more than two "
+    "fifths of the machine's CPUs and members got less than three quarters of what they wanted and "
+    "the machine has.",
+    fix="End or move the other work, or run the job where it is alone. Members with CPUs of their "
+    "own (`pinning: exclusive`) are kept apart from other jobs of Mooring, not from other "
+    "programs.",
+    not_when="The others are other members of the same job: they are not counted.",
+)
+
+
+@run_check("machine-busy", "Others keep the machine busy", _PAGE)
+def machine_busy(facts: RunFacts) -> Iterator[Found]:
+    machine = facts.machine
+    if machine is None:
+        raise Unknown("nobody counted what the whole machine uses")
+    measured = used(facts.members)
+    ours = sum(use.cpus for _, use in measured)
+    wanted = sum(min(use.runnable or use.cpus, member.usable_cpus) for member, use in measured)
+    others = max(0.0, machine.used_cpus - ours)
+    possible = min(wanted, float(machine.cpus))
+    lost = 1 - ours / possible if possible > 0 else 0.0
+    if others < _LEAST_OTHERS * machine.cpus or lost < _LEAST_LOST:
+        return
+    waits = facts.account.mean(Activity.CPU_WAIT)
+    yield Found(
+        says=f"other programs use {others:.1f} of the machine's {machine.cpus} CPUs; the members "
+        f"got {ours:.1f} and wanted {wanted:.1f}",
+        evidence=(
+            Figure("CPUs that others use", others, "", EVENTS),
+            Figure("CPUs of the machine", machine.cpus, "", EVENTS),
+            Figure("CPUs that the members got", ours, "", SAMPLES),
+            Figure("CPUs that they wanted", wanted, "", SAMPLES),
+            *([Figure("a trainer waits for a CPU", 100 * waits, "%", SAMPLES)] if waits else []),
+        ),
+        remedy=Remedy(
+            "find out who they are, and end or move them",
+            code="ps -eo pcpu,pid,user,comm --sort=-pcpu | head\n",
+            where="the machine",
+        ),
+        confidence=Confidence.CERTAIN,
+        weight=min(0.9, lost),
+        members=names(member for member, _ in measured),
+        gain=Gain.of_freed(min(waits, lost) / 2, lost, "CPU time wanted ÷ CPU time got"),
+    )

@@ -1,0 +1,129 @@
+"""Who makes the others wait, by the accounts of all ranks, and what it does meanwhile.
+
+No check itself. In a collective all wait for the last: it is the one that hardly waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from mooring.account import Activity, RankAccount
+from mooring.account.types import COMPUTING
+from mooring.doctor.facts import RunFacts
+from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
+from mooring.doctor.findings.accounts import ACCOUNT, line_of, names_of, surely, trained
+from mooring.doctor.registry import Unknown
+
+#: Of the others' time. Ranks of healthy runs on a busy machine wait for each other in turn: each
+#: of them as much as the others.
+_LEAST = 0.15
+#: What the one that is waited for waits itself, against the others.
+_HARDLY = 0.5
+#: Activities that can make a rank late, as a reader would say them.
+_DOES = {
+    Activity.SLEEP: "it sleeps",
+    Activity.INPUT: "it loads data or waits for it",
+    Activity.DISK: "it reads or writes files",
+    Activity.CPU_WAIT: "it waits for a CPU",
+    Activity.NETWORK: "it waits for bytes",
+    Activity.OWN: "it computes longer, in code of the program",
+    Activity.FRAMEWORK: "it computes longer, in the framework",
+    Activity.DEVICE: "it waits for its device",
+    Activity.UNSEEN: "it does something that the looks do not show",
+}
+_ADVICE = {
+    Activity.SLEEP: "take the pause out",
+    Activity.INPUT: "load its data beside the training, from where it is near",
+    Activity.DISK: "do it less often, or in a thread beside the training",
+    Activity.CPU_WAIT: "give it CPUs that nobody else uses",
+    Activity.NETWORK: "look at its card and its place",
+    Activity.OWN: "give each rank the same work",
+    Activity.FRAMEWORK: "give each rank the same work, threads and CPUs",
+}
+
+
+def waited_for(facts: RunFacts) -> Iterator[Found]:
+    """Nothing where ranks do not wait for each other, or nobody looked."""
+    try:
+        ranks = trained(facts)
+    except Unknown:
+        return
+    if len(ranks) < 2:
+        return
+    late, others = _late(ranks)
+    if not late:
+        return
+    worst = min(late, key=lambda one: one.share(Activity.OTHERS))
+    waiting = median(one.share(Activity.OTHERS) for one in others)
+    reason, extra = _reason(worst, others)
+    if reason is Activity.NETWORK:
+        # Who gets how much of a full card is chance: the card is the cause, and has a finding.
+        return
+    line = line_of(worst, *_activities(reason))
+    place = line.place if line is not None else ""
+    where = f", at {place}" if place else ""
+    evidence = [
+        Figure("the others wait for others", 100 * waiting, "%", ACCOUNT, names_of(others)),
+        Figure("it waits for them", 100 * worst.share(Activity.OTHERS), "%", ACCOUNT, _who(worst)),
+        Figure(
+            f"{reason.value}, beyond the others",
+            100 * extra,
+            "% of a step",
+            ACCOUNT,
+            _who(worst),
+        ),
+    ]
+    if place:
+        evidence.append(Figure("at", place, "", ACCOUNT, _who(worst)))
+    freed = min(waiting, extra)
+    yield Found(
+        says=f"the others wait {100 * waiting:.0f} % of the time for {_named(worst)} on "
+        f"{worst.node}: {_DOES.get(reason, 'it is late')}{where}",
+        evidence=tuple(evidence),
+        remedy=Remedy(
+            _ADVICE.get(reason, "find out what it does"),
+            where=f"{_named(worst)} on {worst.node}{where}",
+        ),
+        confidence=Confidence.CERTAIN if extra >= waiting / 2 else Confidence.LIKELY,
+        weight=min(0.95, waiting),
+        members=names_of(late),
+        gain=Gain.of_freed(0.7 * freed, max(waiting, freed), "the time that others wait for it"),
+    )
+
+
+def _late(ranks: Sequence[RankAccount]) -> tuple[list[RankAccount], list[RankAccount]]:
+    """Those that are waited for, fewer than half or one of two, and the others."""
+    ordered = sorted(ranks, key=lambda one: one.share(Activity.OTHERS))
+    waits = [one.share(Activity.OTHERS) for one in ordered]
+    # The largest step in the order parts those who wait from those who are waited for.
+    most = len(ordered) // 2
+    place = max(range(1, most + 1), key=lambda at: waits[at] - waits[at - 1])
+    late, others = ordered[:place], ordered[place:]
+    least = min(surely(one, Activity.OTHERS) for one in others)
+    if least < _LEAST or waits[place - 1] > _HARDLY * waits[place]:
+        return [], []
+    return late, others
+
+
+def _reason(late: RankAccount, others: Sequence[RankAccount]) -> tuple[Activity, float]:
+    """What it does most beyond the others; a step has the same length for all."""
+    extras = {
+        activity: late.share(activity) - median(one.share(activity) for one in others)
+        for activity in Activity
+        if activity is not Activity.OTHERS
+    }
+    reason = max(extras, key=lambda one: extras[one])
+    return reason, max(0.0, extras[reason])
+
+
+def _activities(reason: Activity) -> tuple[Activity, ...]:
+    return COMPUTING if reason in COMPUTING else (reason,)
+
+
+def _who(rank: RankAccount) -> tuple[str, ...]:
+    return (rank.member,)
+
+
+def _named(rank: RankAccount) -> str:
+    return f"{rank.member} (its process {rank.rank})" if rank.rank else rank.member
