@@ -195,7 +195,7 @@ BUSY = MachineFacts(cpus=2, used_cpus=2.0, available_bytes=1 << 30)
 @pytest.mark.parametrize(
     ("machine", "cpus", "wanted", "found"),
     [
-        # Others use 1.2 of 2 CPUs; the members got 0.8 and wanted all.
+        # Others use 1.2 of 2 CPUs; each of two members wanted one and got 0.4.
         (BUSY, 0.8, 2.0, True),
         # The members use the machine themselves.
         (BUSY, 1.9, 4.0, False),

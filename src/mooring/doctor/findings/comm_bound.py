@@ -17,6 +17,8 @@ from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
 _FULL = 0.45
 #: Of a rank's time, where it was looked at: less is hidden behind computing.
 _LEAST_WAITING = 0.15
+#: Of the fullest worker's card: a server's that is as full is what limits.
+_SAME_BYTES = 0.8
 _PAGE = Page(
     why="In every step all members exchange their gradients, and the slowest card sets the pace: "
     "CPUs and GPUs wait while the bytes of a step go through it.",
@@ -61,6 +63,10 @@ def comm_bound(facts: RunFacts) -> Iterator[Found]:
     if not full:
         return
     worst = max(full, key=lambda one: one.busy or 0.0)
+    at_servers = [one.busy or 0.0 for one in facts.nics if one.node in serving]
+    if max(at_servers, default=0.0) >= _SAME_BYTES * (worst.busy or 0.0):
+        # The same bytes fill the card of the server that they come from: see ps-nic.
+        return
     behind = [member for member in facts.members if member.node in {one.node for one in full}]
     waiting = _waiting(facts)
     if waiting is not None and waiting < _LEAST_WAITING:

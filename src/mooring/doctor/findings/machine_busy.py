@@ -13,15 +13,15 @@ from mooring.doctor.registry import Page, Unknown, run_check
 #: Of the machine's CPUs. `moor`, looks at trainers and the system take a tenth of a small machine;
 #: a build or a test run beside a job now and then a quarter.
 _LEAST_OTHERS = 0.4
-#: Of what the members could have had.
-_LEAST_LOST = 0.25
+#: Of a trainer's time, ready to run without a CPU: what others take from a job that waits for bytes
+#: or data costs it nothing.
+_LEAST_WAITING = 0.25
 _PAGE = Page(
     why="CPUs that others use are missing: every member waits for its turn, and those that wait "
     "for each other wait for the one that was served last.",
     measured="CPU time of the whole machine (/proc/stat) less that of the job's members, and how "
-    "long the members' threads were ready without a CPU. Reported when others use more than two "
-    "fifths of the machine's CPUs and members got less than three quarters of what they wanted and "
-    "the machine has.",
+    "long trainers were ready without a CPU. Reported when others use more than two fifths of the "
+    "machine's CPUs and a trainer waits for one for a quarter of its time.",
     fix="End or move the other work, or run the job where it is alone. Members with CPUs of their "
     "own (`pinning: exclusive`) are kept apart from other jobs of Mooring, not from other "
     "programs.",
@@ -38,11 +38,11 @@ def machine_busy(facts: RunFacts) -> Iterator[Found]:
     ours = sum(use.cpus for _, use in measured)
     wanted = sum(min(use.runnable or use.cpus, member.usable_cpus) for member, use in measured)
     others = max(0.0, machine.used_cpus - ours)
-    possible = min(wanted, float(machine.cpus))
-    lost = 1 - ours / possible if possible > 0 else 0.0
-    if others < _LEAST_OTHERS * machine.cpus or lost < _LEAST_LOST:
+    waiting = _waiting(facts)
+    if others < _LEAST_OTHERS * machine.cpus or waiting < _LEAST_WAITING:
         return
-    waits = facts.account.mean(Activity.CPU_WAIT)
+    # Of that, the part that is others' and not other members'.
+    theirs = waiting * others / max(machine.used_cpus, 0.1)
     yield Found(
         says=f"other programs use {others:.1f} of the machine's {machine.cpus} CPUs; the members "
         f"got {ours:.1f} and wanted {wanted:.1f}",
@@ -51,7 +51,7 @@ def machine_busy(facts: RunFacts) -> Iterator[Found]:
             Figure("CPUs of the machine", machine.cpus, "", EVENTS),
             Figure("CPUs that the members got", ours, "", SAMPLES),
             Figure("CPUs that they wanted", wanted, "", SAMPLES),
-            *([Figure("a trainer waits for a CPU", 100 * waits, "%", SAMPLES)] if waits else []),
+            Figure("a trainer waits for a CPU", 100 * waiting, "% of the time", SAMPLES),
         ),
         remedy=Remedy(
             "find out who they are, and end or move them",
@@ -59,7 +59,23 @@ def machine_busy(facts: RunFacts) -> Iterator[Found]:
             where="the machine",
         ),
         confidence=Confidence.CERTAIN,
-        weight=min(0.9, lost),
+        weight=min(0.9, waiting),
         members=names(member for member, _ in measured),
-        gain=Gain.of_freed(min(waits, lost) / 2, lost, "CPU time wanted ÷ CPU time got"),
+        gain=Gain.of_freed(theirs / 2, waiting, "the time that trainers wait for a CPU"),
+    )
+
+
+def _waiting(facts: RunFacts) -> float:
+    """The share of its time for which the trainer that waits longest for a CPU does so."""
+    ranks = facts.account.trainers
+    if ranks:
+        return max(one.share(Activity.CPU_WAIT) for one in ranks)
+    return max(
+        (
+            # Several threads that wait at once are not more than all of the time.
+            min(1.0, (one.use.wait_s or 0.0) / one.use.span_s / max(1, one.processes))
+            for one in facts.workers
+            if one.use is not None
+        ),
+        default=0.0,
     )
