@@ -67,29 +67,29 @@ def test_all_that_sleep_are_a_program_that_waits() -> None:
     # 1 / (1 - 0.7)
     assert found.gain is not None
     assert found.gain.high == pytest.approx(1 / 0.3)
-    assert check_run("straggler", of) == []
+    assert check_run("rank-blocked", of) == []
 
 
 @pytest.mark.parametrize(
-    ("parts", "says"),
+    ("parts", "id", "says"),
     [
-        (SLEEPS, "it sleeps, at spam.py:7 jitter()"),
-        ({A.FRAMEWORK: 0.3, A.INPUT: 0.7}, "it loads data or waits for it, at spam.py:7"),
-        ({A.FRAMEWORK: 0.3, A.DISK: 0.7}, "it reads or writes files, at spam.py:7"),
-        ({A.FRAMEWORK: 0.3, A.OWN: 0.7}, "in code of the program, at spam.py:7"),
-        ({A.FRAMEWORK: 1.0}, "it computes longer, in the framework"),
+        (SLEEPS, "rank-blocked", "it sleeps, at spam.py:7 jitter()"),
+        ({A.FRAMEWORK: 0.3, A.INPUT: 0.7}, "rank-blocked", "loads data or waits for it, at spam.p"),
+        ({A.FRAMEWORK: 0.3, A.DISK: 0.7}, "rank-blocked", "it reads or writes files, at spam.py:7"),
+        ({A.FRAMEWORK: 0.3, A.OWN: 0.7}, "straggler", "in code of the program, at spam.py:7"),
+        ({A.FRAMEWORK: 1.0}, "straggler", "it computes longer, in the framework"),
     ],
 )
 def test_the_one_that_does_not_wait_is_waited_for(
-    parts: Mapping[Activity, float], says: str
+    parts: Mapping[Activity, float], id: str, says: str
 ) -> None:
     [reason] = [one for one in parts if one is not A.FRAMEWORK] or [A.FRAMEWORK]
     slow = line("jitter", 7, **{reason.name: 0.7})
     of = facts(rank(0, WAITS), rank(1, parts, slow), rank(2, WAITS))
-    first = diagnose_run(of).findings[0]
-    if first.id != "disk-bound":
-        assert first.id == "straggler"
-    found = check_run("straggler", of)[0]
+    # Who reads or writes files has a finding for that, which explains why it is late.
+    expected = ["disk-bound", id] if A.DISK in parts else [id]
+    assert [one.id for one in diagnose_run(of).findings] == expected
+    [found] = check_run(id, of)
     assert found.members == ("worker-1",)
     assert says in found.says
     assert found.gain is not None

@@ -49,6 +49,7 @@ from mooring.doctor.findings import (  # noqa: F401
     ps_one_nic,
     ps_scaling,
     ps_whole_table,
+    rank_blocked,
     shm_full,
     straggler,
 )

@@ -38,7 +38,7 @@ def exchange_of(facts: RunFacts) -> Exchange | None:
     if len(ranks) < 2 or facts.servers:
         return None
     waits = (Activity.OTHERS, Activity.NETWORK)
-    if min(surely(one, *waits) for one in ranks) < _LEAST or list(waited_for(facts)):
+    if min(surely(one, *waits) for one in ranks) < _LEAST or waited_for(facts):
         return None
     if any((card.busy or 0.0) >= _FULL_CARD for card in facts.nics):
         return None

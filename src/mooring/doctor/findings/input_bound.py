@@ -63,7 +63,8 @@ class _Cause:
 
 @run_check("input-bound", "Trainers wait for data", _PAGE)
 def input_bound(facts: RunFacts) -> Iterator[Found]:
-    late = {name for found in waited_for(facts) for name in found.members}
+    waited = waited_for(facts)
+    late = waited.found.members if waited is not None else ()
     by_account = [one for one in ranks_by_account(facts) if one.member not in late]
     try:
         looked_at = trainers(facts)

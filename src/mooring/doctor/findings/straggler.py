@@ -12,8 +12,7 @@ from statistics import median
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import PLAN, SAMPLES, used
-from mooring.doctor.findings.straggler_account import waited_for
-from mooring.doctor.ordering import Causes
+from mooring.doctor.findings.straggler_account import IDLE, LATE_BECAUSE, waited_for
 from mooring.doctor.registry import Page, Unknown, run_check
 
 #: Workers of healthy runs on a busy machine were seen within 20 % of each other.
@@ -41,39 +40,14 @@ _PAGE = Page(
 )
 
 
-_CAUSES = Causes(
-    anywhere=frozenset({"ps-hot", "ps-nic", "ps-one-nic", "comm-bound", "machine-busy"}),
-    same_member=frozenset(
-        {
-            "checkpoint-often",
-            "logging-often",
-            "evaluation-often",
-            "disk-bound",
-            "input-bound",
-            "own-code",
-            "program-waits",
-            "gil-bound",
-            "cpu-throttled",
-            "cpu-neighbour",
-            "cpu-starved",
-            "cpu-threads",
-            "cpu-overlap",
-            "cpu-not-pinned",
-            "mem-limit",
-            "mem-remote",
-            "hang",
-        }
-    ),
-)
-
-
-@run_check("straggler", "A worker is slower than the others", _PAGE, _CAUSES)
+@run_check("straggler", "A worker is slower than the others", _PAGE, LATE_BECAUSE)
 def straggler(facts: RunFacts) -> Iterator[Found]:
     if facts.stall is not None:
         raise Unknown("nobody makes a step any more: there are no rates to compare")
-    by_account = list(waited_for(facts))
-    if by_account:
-        yield from by_account
+    late = waited_for(facts)
+    if late is not None:
+        if late.reason not in IDLE:
+            yield late.found
         return
     measured = used(facts.workers)
     if len(measured) < 2:

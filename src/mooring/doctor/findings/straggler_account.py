@@ -1,11 +1,13 @@
 """Who makes the others wait, by the accounts of all ranks, and what it does meanwhile.
 
-No check itself. In a collective all wait for the last: it is the one that hardly waits.
+No check itself: `straggler` names ranks that compute or wait for a CPU, `rank-blocked` those that
+do neither. In a collective all wait for the last: it is the one that hardly waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from mooring.account import Activity, RankAccount
@@ -13,6 +15,7 @@ from mooring.account.types import COMPUTING
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import ACCOUNT, line_of, names_of, surely, trained
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Unknown
 
 #: Of the others' time. Ranks of healthy runs on a busy machine wait for each other in turn: each
@@ -20,6 +23,8 @@ from mooring.doctor.registry import Unknown
 _LEAST = 0.15
 #: What the one that is waited for waits itself, against the others.
 _HARDLY = 0.5
+#: What a rank does that is late without a CPU.
+IDLE = frozenset({Activity.SLEEP, Activity.INPUT, Activity.DISK, Activity.UNSEEN, Activity.DEVICE})
 #: Activities that can make a rank late, as a reader would say them.
 _DOES = {
     Activity.SLEEP: "it sleeps",
@@ -42,24 +47,58 @@ _ADVICE = {
     Activity.FRAMEWORK: "give each rank the same work, threads and CPUs",
 }
 
+#: What may lie behind a late rank.
+LATE_BECAUSE = Causes(
+    anywhere=frozenset({"ps-hot", "ps-nic", "ps-one-nic", "comm-bound", "machine-busy"}),
+    same_member=frozenset(
+        {
+            "checkpoint-often",
+            "logging-often",
+            "evaluation-often",
+            "disk-bound",
+            "input-bound",
+            "own-code",
+            "program-waits",
+            "gil-bound",
+            "cpu-throttled",
+            "cpu-neighbour",
+            "cpu-starved",
+            "cpu-threads",
+            "cpu-overlap",
+            "cpu-not-pinned",
+            "mem-limit",
+            "mem-remote",
+            "hang",
+        }
+    ),
+)
 
-def waited_for(facts: RunFacts) -> Iterator[Found]:
-    """Nothing where ranks do not wait for each other, or nobody looked."""
+
+@dataclass(frozen=True)
+class Late:
+    """The rank that is waited for, as a finding, and what it does most beyond the others."""
+
+    reason: Activity
+    found: Found
+
+
+def waited_for(facts: RunFacts) -> Late | None:
+    """None where ranks do not wait for each other, or nobody looked."""
     try:
         ranks = trained(facts)
     except Unknown:
-        return
+        return None
     if len(ranks) < 2:
-        return
+        return None
     late, others = _late(ranks)
     if not late:
-        return
+        return None
     worst = min(late, key=lambda one: one.share(Activity.OTHERS))
     waiting = median(one.share(Activity.OTHERS) for one in others)
     reason, extra = _reason(worst, others)
     if reason is Activity.NETWORK:
         # Who gets how much of a full card is chance: the card is the cause, and has a finding.
-        return
+        return None
     line = line_of(worst, *_activities(reason))
     place = line.place if line is not None else ""
     where = f", at {place}" if place else ""
@@ -77,7 +116,7 @@ def waited_for(facts: RunFacts) -> Iterator[Found]:
     if place:
         evidence.append(Figure("at", place, "", ACCOUNT, _who(worst)))
     freed = min(waiting, extra)
-    yield Found(
+    found = Found(
         says=f"the others wait {100 * waiting:.0f} % of the time for {_named(worst)} on "
         f"{worst.node}: {_DOES.get(reason, 'it is late')}{where}",
         evidence=tuple(evidence),
@@ -90,6 +129,7 @@ def waited_for(facts: RunFacts) -> Iterator[Found]:
         members=names_of(late),
         gain=Gain.of_freed(0.7 * freed, max(waiting, freed), "the time that others wait for it"),
     )
+    return Late(reason, found)
 
 
 def _late(ranks: Sequence[RankAccount]) -> tuple[list[RankAccount], list[RankAccount]]:
