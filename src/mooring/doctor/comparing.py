@@ -27,6 +27,8 @@ _ALONE = "measure"
 _NOT_SET = "not set"
 #: How the names of a job file's fields begin.
 SPEC = "spec."
+#: How the names of a program's own files begin.
+PROGRAM = "program "
 
 
 class Better(StrEnum):
@@ -180,8 +182,8 @@ def compare(a: Side, b: Side) -> Comparison:
         differing = [key for key in named if a.context.get(key) != b.context.get(key)]
     else:
         differing = [key for key in shared if a.context[key] != b.context[key]]
-    # What somebody has set comes before what followed from it.
-    differing.sort(key=lambda key: not key.startswith(SPEC))
+    # What somebody has set or written comes before what followed from it.
+    differing.sort(key=lambda key: not key.startswith((SPEC, PROGRAM)))
     return Comparison(
         a.name,
         b.name,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
-from mooring.doctor.comparing import Better, Measure, Side
+from mooring.doctor.comparing import PROGRAM, Better, Measure, Side
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.read_run import read_run, step_rates
 from mooring.record import RunRecord
+from mooring.record.start import Start, read_start
 from mooring.report.figures import Report
 from mooring.report.finish import read_report
 
 #: Slices of the time in which a run trained: their spread is that of its speed.
 _SLICES = 5
+#: Digits of a file's hash that tell two versions apart.
+_DIGEST = 12
 
 
 def read_measures(run: RunRecord) -> Side:
@@ -25,7 +29,8 @@ def read_measures(run: RunRecord) -> Side:
     measures = [Measure(name, "/s", tuple(rates), Better.HIGHER)] if rates else []
     measures += _costs(facts)
     measures += _totals(read_report(run))
-    return Side(facts.run, tuple(measures), _context(facts), whole=True)
+    context = {**_context(facts), **program_context(read_start(run)), **_surroundings(facts)}
+    return Side(facts.run, tuple(measures), context, whole=True)
 
 
 def _totals(report: Report) -> Iterator[Measure]:
@@ -69,6 +74,37 @@ def _context(facts: RunFacts) -> dict[str, str]:
         context[f"{member.name} may use CPUs"] = f"{member.usable_cpus:g}"
         context[f"{member.name} threads told"] = str(member.threads_told)
     return context
+
+
+def program_context(start: Start | None) -> dict[str, str]:
+    """The program's own files by their content, its Python, and variables that were set outside of
+    the job. Nothing of a run that did not write it down."""
+    if start is None:
+        return {}
+    context = {
+        f"{PROGRAM}{_inside(path, start.folder)}": f"content {digest[:_DIGEST]}"
+        for path, digest in start.hashes.items()
+    }
+    context["Python"] = start.python_said or "not known"
+    context.update({f"variable {name}": value for name, value in start.values.items()})
+    return context
+
+
+def _inside(path: str, folder: str) -> str:
+    """As the job names it: two copies of a program lie in different folders."""
+    try:
+        return str(PurePath(path).relative_to(folder))
+    except ValueError:
+        return PurePath(path).name
+
+
+def _surroundings(facts: RunFacts) -> dict[str, str]:
+    """What others did on the machine meanwhile, coarse: less than half a CPU is noise."""
+    if facts.machine is None:
+        return {}
+    ours = sum(one.use.cpus for one in facts.members if one.use is not None)
+    others = max(0.0, facts.machine.used_cpus - ours)
+    return {"CPUs that others used": f"{round(2 * others) / 2:g} of {facts.machine.cpus}"}
 
 
 def _flat(value: Any, at: str) -> Iterator[tuple[str, str]]:

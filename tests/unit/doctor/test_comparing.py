@@ -9,8 +9,10 @@ import pytest
 
 from mooring.doctor.comparing import Better, Measure, Pattern, Side, compare, readable, times
 from mooring.doctor.read_log import parse_log, read_log
+from mooring.doctor.read_measures import program_context
 from mooring.model.errors import BadInput
 from mooring.model.strict_json import json_text
+from mooring.record.start import Start
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -170,3 +172,15 @@ def test_what_is_no_number_is_no_measure() -> None:
     side = parse_log("\n".join(lines), "log")
     assert [one.name for one in side.measures] == ["d time"]
     assert "NaN" not in json_text(compare(side, side).document())
+
+
+def test_programs_are_compared_by_their_content_wherever_they_lie() -> None:
+    ours = Start("/a", hashes={"/a/train.py": "1" * 64, "/a/lib/data.py": "2" * 64}, python="p")
+    theirs = Start("/b", hashes={"/b/train.py": "3" * 64, "/b/lib/data.py": "2" * 64}, python="p")
+    sides = [
+        Side(name, (), program_context(one), whole=True)
+        for name, one in zip("ab", (ours, theirs), strict=True)
+    ]
+    assert compare(*sides).differences == (
+        ("program train.py", "content 111111111111", "content 333333333333"),
+    )
