@@ -329,10 +329,8 @@ def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probing
         compared = _compare(asked, job, probed, probe_s, pairs)
     if compared.interrupted:
         return EXIT_INTERRUPTED
-    if compared.failed or compared.slower:
-        why = compared.failed or (compared.speeds.says if compared.speeds else "")
-        said = "fails" if compared.failed else "is slower"
-        console.print(f"the changed job {said} ({why}): it runs as it was")
+    if compared.refused:
+        console.print(f"the changed job {compared.refused}: it runs as it was", soft_wrap=True)
         return _report(asked, _carry_out(asked, job, directory))
     try:
         changed = probed.job

@@ -148,6 +148,17 @@ class Compared:
     def slower(self) -> bool:
         return self.speeds is not None and self.speeds.shown is Shown.LOWER
 
+    @property
+    def refused(self) -> str:
+        """Why the job runs as it was: the changed one fails, is slower or learns worse; or nothing."""
+        if self.failed:
+            return f"fails ({self.failed})"
+        if self.slower:
+            return f"is slower ({self.speeds.says if self.speeds is not None else ''})"
+        if self.losses is not None and self.losses.refused:
+            return f"learns worse ({self.losses.says})"
+        return ""
+
 
 @dataclass(frozen=True)
 class Ended:

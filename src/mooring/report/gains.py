@@ -19,6 +19,8 @@ _CHANCE = 0.05
 _LEAST_PAIRS = 3
 #: A loss that is higher by more than this is worth a word.
 WORSE_PERCENT = 1.0
+#: One that is higher by more than this is another model: no speed is worth it unasked.
+REFUSED_PERCENT = 5.0
 
 
 class Shown(StrEnum):
@@ -80,7 +82,8 @@ class Speeds:
         if len(self.pairs) < _LEAST_PAIRS:
             return f"{count} cannot show a difference ({_LEAST_PAIRS} can): {times} the speed"
         if self.shown is Shown.NOTHING:
-            return f"no difference that {count} could show: {times} the speed"
+            # A figure would be read as a gain.
+            return f"no difference that {count} could show"
         before, after = (median(pair[side] for pair in self.pairs) for side in (0, 1))
         return (
             f"{times} the speed "
@@ -113,6 +116,11 @@ class Losses:
             return False
         higher = shown(self.before, self.after) is Shown.HIGHER
         return higher and self.change_percent > WORSE_PERCENT
+
+    @property
+    def refused(self) -> bool:
+        """The remedies are not worth it, however fast they are."""
+        return self.worse and self.change_percent > REFUSED_PERCENT
 
     @property
     def says(self) -> str:

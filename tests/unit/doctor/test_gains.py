@@ -6,6 +6,8 @@ import pytest
 from building import check_run, member, run, use
 
 from mooring.doctor.finding import Gain
+from mooring.doctor.probing import Compared
+from mooring.report.gains import Losses, Speeds
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,22 @@ def test_a_straggler_costs_no_more_than_the_others_wait(
 )
 def test_a_bound_is_called_a_bound(gain: Gain, said: str) -> None:
     assert gain.said == said
+
+
+FASTER = Speeds(((100.0, 900.0), (110.0, 910.0), (105.0, 950.0)))
+
+
+@pytest.mark.parametrize(
+    ("compared", "refused"),
+    [
+        (Compared(FASTER), ""),
+        # Nine times as fast, and the loss is 130 % higher.
+        (Compared(FASTER, Losses(1000, (0.5, 0.51, 0.52), (1.15, 1.17, 1.2))), "learns worse"),
+        (Compared(FASTER, Losses(1000, (0.5, 0.51, 0.52), (0.5, 0.51, 0.53))), ""),
+        (Compared(Speeds(((900.0, 100.0), (910.0, 110.0), (950.0, 105.0)))), "is slower"),
+        (Compared(failed="no memory"), "fails (no memory)"),
+    ],
+)
+def test_a_job_runs_as_it_was_if_remedies_do_harm(compared: Compared, refused: str) -> None:
+    assert compared.refused.startswith(refused)
+    assert bool(compared.refused) is bool(refused)
