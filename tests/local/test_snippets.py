@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mooring.doctor.facts import MemberFacts, RunFacts
+from mooring.doctor.findings.comm_bound import EXCHANGE_SNIPPET
 from mooring.doctor.findings.ps_dividing import divide
 from mooring.spec import parse_job
 from mooring.variables import Maker, PartFacts
@@ -54,3 +55,19 @@ def test_dividing_tables(tmp_path: Path, maker: Maker) -> None:
     )
     assert done.returncode == 0
     assert done.stdout.splitlines() == ["parts 2.0", "learns 1.0"]
+
+
+@pytest.mark.parametrize("style", ["plain", "amp", "accumulation", "snippet"])
+def test_an_exchange_of_fewer_bytes(tmp_path: Path, style: str) -> None:
+    """The hook in programs of each style, and the loop that exchanges less often."""
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text(EXCHANGE_SNIPPET)
+    done = subprocess.run(
+        [sys.executable, str(PROGRAMS.with_name("exchange_programs.py")), style, str(snippet)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["learns True", "alike True"]

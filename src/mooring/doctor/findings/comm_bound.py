@@ -30,7 +30,7 @@ _PAGE = Page(
     "32), a faster card, or fewer members. The finding says what each would bring.",
     not_when="The exchange is hidden behind computing: then the trainers do not wait for it.",
 )
-_PYTORCH = """# 16 bits on the wire; the sums are then of 16 bits, too: compare the loss
+EXCHANGE_SNIPPET = """# 16 bits on the wire; the sums are then of 16 bits, too: compare the loss
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 model.register_comm_hook(None, default_hooks.fp16_compress_hook)
 
@@ -144,6 +144,6 @@ def _remedy(facts: RunFacts, least: float, most: float) -> Remedy:
     pytorch = facts.job.spec.framework == "pytorch"
     return Remedy(
         "move fewer bytes for each example, or take a faster card: " + "; ".join(ways),
-        code=_PYTORCH if pytorch else "",
+        code=EXCHANGE_SNIPPET if pytorch else "",
         where="where the program wraps its model in DistributedDataParallel" if pytorch else "",
     )
