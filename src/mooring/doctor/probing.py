@@ -150,7 +150,7 @@ class Compared:
 
     @property
     def refused(self) -> str:
-        """Why the job runs as it was: the changed one fails, is slower, learns worse; or nothing."""
+        """Why the job runs as it was: the changed one fails, is slower or learns worse."""
         if self.failed:
             return f"fails ({self.failed})"
         if self.slower:
