@@ -31,7 +31,7 @@ from mooring.stacks.categories import Category
 
 #: Fewer looks say nothing about a share.
 LEAST_LOOKS = 30
-_MOST_LINES = 8
+_MOST_LINES = 24
 #: A rank that waits less than the others by this share of the time is whom they wait for.
 _WAITS_LESS = 0.1
 _SLOWER = 1.1
@@ -161,13 +161,20 @@ def _weigh(
             look,
             doing,
             heavy if doing.on_cpu else light,
-            ready if doing.on_cpu else member.ready_ratio if doing.in_threads else 0.0,
+            _ready(doing, ready, member.ready_ratio),
             None
             if doing.activity is not Activity.NETWORK or cards[member.name].moves(look)
             else whose(look.at_s, doing.waits_for, member.name, cards),
         )
         for look, doing in zip(seen.looks, doings, strict=True)
     ]
+
+
+def _ready(doing: Doing, of_main: float, of_threads: float) -> float:
+    """The part of a look without a CPU; who only polls for others loses nothing by it."""
+    if doing.spins:
+        return 0.0
+    return of_main if doing.on_cpu else of_threads if doing.in_threads else 0.0
 
 
 def _lines(weighed: Sequence[_Weighed], total: float) -> list[LineShare]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -146,6 +146,26 @@ class RankAccount:
         return sum(self.parts.get(one, 0.0) for one in activities)
 
     @property
+    def functions(self) -> tuple[LineShare, ...]:
+        """Its lines put together by function, at the line that was seen most; most first."""
+        groups: dict[tuple[str, str, str], list[LineShare]] = {}
+        for one in self.lines:
+            groups.setdefault((one.file, one.function, one.thread), []).append(one)
+        merged = [
+            replace(
+                max(group, key=lambda one: one.share),
+                share=sum(one.share for one in group),
+                by={
+                    activity: sum(one.by.get(activity, 0.0) for one in group)
+                    for activity in Activity
+                    if any(activity in one.by for one in group)
+                },
+            )
+            for group in groups.values()
+        ]
+        return tuple(sorted(merged, key=lambda one: -one.share))
+
+    @property
     def adds_up(self) -> bool:
         return self.share(Activity.UNSEEN) <= 0.05
 
@@ -160,6 +180,7 @@ class RankAccount:
             "step_ms": None if self.step_s is None else round(self.step_s * 1000, 3),
             "parts": {one.value: round(share, 4) for one, share in self.parts.items()},
             "lines": [_line(one) for one in self.lines],
+            "functions": [_line(one) for one in self.functions],
             "waits": [
                 {
                     "for": one.member,

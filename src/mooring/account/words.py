@@ -104,7 +104,7 @@ def _told(rank: RankAccount, several: bool) -> str:
     for wait in rank.waits[:2]:
         if wait.share >= _LINE_SHOWN and not rank.serves:
             said.append(_wait(wait, rank))
-    shown = [one for one in rank.lines if one.share >= _LINE_SHOWN][:3]
+    shown = [one for one in rank.functions if one.share >= _LINE_SHOWN][:3]
     if shown:
         said.append(
             "lines: "

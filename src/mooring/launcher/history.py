@@ -37,7 +37,9 @@ class History:
             if len(kept) < MOST_KEPT:
                 kept.append(record)
         else:
-            self._of(member, kind).append(record)
+            # Each rank of a member has looks of its own.
+            key = "%s %s" % (kind, record.get("r")) if kind == "looks" else kind
+            self._of(member, key).append(record)
 
     def document(self) -> bytes:
         members = sorted(set(self._kept) | set(self._recent))

@@ -203,9 +203,9 @@ class _Record:
     def __init__(self, pid: int, rank: int) -> None:
         self.pid, self.rank, self.helpers = pid, rank, 0
         self.looks: list[list[int]] = []
-        self._began_s = time.time()
+        self._began_s = self._last_s = time.time()
         self._places: dict[Place, int] = {}
-        self._clock = _clock(pid)
+        self._clock = self._last_clock = _clock(pid)
 
     def next(self) -> _Record:
         record = _Record(self.pid, self.rank)
@@ -216,6 +216,8 @@ class _Record:
         number = self._places.get(place)
         if number is None and len(self._places) < _MOST_PLACES:
             number = self._places[place] = len(self._places)
+        self._last_clock = _clock(self.pid) or self._last_clock
+        self._last_s = time.time()
         if len(self.looks) < _MOST_LOOKS:
             ms = int((time.time() - self._began_s) * 1000)
             number = -1 if number is None else number
@@ -224,13 +226,12 @@ class _Record:
     def document(self) -> dict[str, Any]:
         calls: dict[Any, int] = {}
         places = [self._shown(place, calls) for place in self._places]
-        now = _clock(self.pid)
-        clock = [round(max(0.0, b - a), 4) for a, b in zip(self._clock, now)] if now else []
+        clock = [round(max(0.0, b - a), 4) for a, b in zip(self._clock, self._last_clock)]
         return {
             "pid": self.pid,
             "r": self.rank,
             "from": round(self._began_s, 3),
-            "span_s": round(time.time() - self._began_s, 3),
+            "span_s": round(self._last_s - self._began_s, 3),
             "looks": self.looks,
             "places": places,
             "calls": [list(call) for call in calls],

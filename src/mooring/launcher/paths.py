@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _RTT_US_AT, _RETRANSMITS_AT, _TIMES_AT = 68, 100, 168
 _U32 = struct.Struct("=I")
 _TIMES = struct.Struct("=QQQ")
+_LOOPBACK_6 = b"\0" * 15 + b"\1"
+#: Instead of a member: an address that none of them has.
+OUTSIDE = "outside"
 _RENEW_S = 5.0
 _HURRY_S = 0.5
 _MOST_PEERS = 16
@@ -42,7 +45,7 @@ class Paths:
             self._inodes = sockets.socket_inodes(pids)
             self._renewed_s = now_s
         found = sockets.dump(self._inodes) if self._inodes else []
-        self.peers = {one.inode: self._traffic.owner(one) for one in found}
+        self.peers = {one.inode: self._name(one) for one in found}
         self._now = {one.cookie: one for one in found}
         queued: dict[str, int] = {}
         for one in found:
@@ -50,6 +53,12 @@ class Paths:
                 member = self.peers[one.inode]
                 queued[member] = queued.get(member, 0) + one.queued
         return queued
+
+    def _name(self, one: sockets.Socket) -> str:
+        loopback = one.address.startswith(b"\x7f") or one.address == _LOOPBACK_6
+        if not loopback and self._traffic.is_outside(one):
+            return OUTSIDE
+        return self._traffic.owner(one)
 
     def changes(self) -> dict[str, dict[str, Any]]:
         """Member -> bytes, retransmits, seconds with data on its way, and limited by the other's

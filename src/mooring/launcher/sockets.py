@@ -93,6 +93,7 @@ class Traffic:
         self._by_address = {
             packed: next(iter(members)) for packed, members in owners.items() if len(members) == 1
         }
+        self._addresses = frozenset(owners)
         self._cards = cards
         self._open: dict[bytes, tuple[str, str, int, int]] = {}
         self._closed: dict[str, list[int]] = {}
@@ -130,6 +131,10 @@ class Traffic:
         """The member at the other end."""
         member = self._by_port.get((found.address, found.port))
         return member or self._by_address.get(found.address, OTHER)
+
+    def is_outside(self, found: Socket) -> bool:
+        """Nobody of the job has the address at the other end: storage, say."""
+        return found.address not in self._addresses
 
 
 def peer_addresses(
