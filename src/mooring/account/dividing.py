@@ -43,6 +43,9 @@ class Doing:
     file_system: str = ""
     for_thread: bool = False
     """It waited while another Python thread ran."""
+    otherwise: Doing | None = None
+    """What it would be if those threads had not run: they are seen running more often than they
+    do, where what wakes them wakes the launcher too."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,11 @@ def _doing(place: Place, category: Category, of_helper: Category, process: Proce
         return replace(base, activity=Activity.OTHERS, waits_for=_members(main.peers))
     if category in INPUT:
         return _with_helper_line(replace(base, activity=Activity.INPUT), place)
-    return _by_helper(base, place, of_helper, process)
+    found = _by_helper(base, place, of_helper, process)
+    if found.in_threads:
+        without = replace(place, by="", helper=None, running=0)
+        return replace(found, otherwise=_by_helper(base, without, of_helper, process))
+    return found
 
 
 def _by_helper(base: Doing, place: Place, of_helper: Category, process: Process) -> Doing:

@@ -10,6 +10,8 @@ from types import MappingProxyType
 from mooring.record.journal import JsonValue, Line
 
 Window = tuple[float, float]
+#: A record may begin a little before the step that the window begins with, and end after it.
+_EDGE_S = 1.5
 _PEER = "peer:"
 _FILE = "file:"
 _LIBRARY = "~"
@@ -86,6 +88,8 @@ class Clock:
     ran_s: float = 0.0
     ready_s: float = 0.0
     disk_s: float = 0.0
+    process_s: float = 0.0
+    """All threads of the process ran for so long."""
 
     def plus(self, other: Clock) -> Clock:
         return Clock(
@@ -93,6 +97,7 @@ class Clock:
             self.ran_s + other.ran_s,
             self.ready_s + other.ready_s,
             self.disk_s + other.disk_s,
+            self.process_s + other.process_s,
         )
 
 
@@ -150,7 +155,7 @@ def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
         if not inside:
             continue
         looks += inside
-        clock = clock.plus(_clock(record))
+        clock = clock.plus(_clock(record, window))
         machine = _machine(record, machine)
         for member, counts in _mapping(record.get("tcp")).items():
             both = _mapping(counts)
@@ -222,11 +227,14 @@ def _call(told: JsonValue) -> Call:
     )
 
 
-def _clock(record: Line) -> Clock:
+def _clock(record: Line, window: Window) -> Clock:
+    """Only of a record within the window: what was before is start-up."""
     told = [_number(one) for one in _list(record.get("main"))]
-    if len(told) < 3:
+    from_s, span_s = _number(record.get("from")), _number(record.get("span_s"))
+    inside = from_s >= window[0] - _EDGE_S and from_s + span_s <= window[1] + _EDGE_S
+    if len(told) < 4 or not inside:
         return Clock()
-    return Clock(_number(record.get("span_s")), told[0], told[1], told[2])
+    return Clock(span_s, *told[:4])
 
 
 def _machine(record: Line, before: Surroundings) -> Surroundings:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from mooring.account.cards import CardSeen, card_of, whose
 from mooring.account.dividing import Doing, Process, divide
-from mooring.account.looks import Call, Look, RankLooks
+from mooring.account.looks import Call, Clock, Look, RankLooks
 from mooring.account.types import (
     Account,
     Activity,
@@ -112,12 +112,7 @@ def _rank(member: MemberSeen, seen: RankLooks, cards: Mapping[str, CardSeen]) ->
         has_peers=any(count > 0 for count in seen.moved.values()),
         helpers=seen.helpers,
     )
-    doings = divide(seen, process)
-    doings = [
-        _asked(member.name, look, doing, cards)
-        for look, doing in zip(seen.looks, doings, strict=True)
-    ]
-    weighed = _weigh(seen, doings, member, cards)
+    weighed = _weigh(seen, divide(seen, process), member, cards)
     total = sum(one.weight for one in weighed) or 1.0
     parts: dict[Activity, float] = {}
     named: dict[tuple[str, ...], float] = {}
@@ -133,20 +128,23 @@ def _rank(member: MemberSeen, seen: RankLooks, cards: Mapping[str, CardSeen]) ->
     return _Rank(member, seen, weighed, parts, tuple(_lines(weighed, total)), named)
 
 
-def _asked(member: str, look: Look, doing: Doing, cards: Mapping[str, CardSeen]) -> Doing:
-    """A wait for others is network if bytes move: over the own card, or over theirs."""
-    if doing.activity is not Activity.OTHERS or not cards:
-        return doing
-    if cards[member].moves(look) or whose(look.at_s, doing.waits_for, member, cards) is not None:
-        return replace(doing, activity=Activity.NETWORK)
-    return doing
+def _asked(
+    member: str, look: Look, doing: Doing, cards: Mapping[str, CardSeen]
+) -> tuple[Doing, str | None]:
+    """A wait for others is network if bytes move: over the own card, or over whose."""
+    if doing.activity is not Activity.OTHERS or member not in cards:
+        return doing, None
+    if cards[member].moves(look):
+        return replace(doing, activity=Activity.NETWORK), None
+    other = whose(look.at_s, doing.waits_for, member, cards)
+    return (doing if other is None else replace(doing, activity=Activity.NETWORK)), other
 
 
 def _weigh(
     seen: RankLooks, doings: Sequence[Doing], member: MemberSeen, cards: Mapping[str, CardSeen]
 ) -> list[_Weighed]:
-    on_cpu = sum(one.on_cpu for one in doings) / len(doings)
     clock = seen.clock
+    on_cpu = sum(one.on_cpu for one in doings) / len(doings)
     heavy = light = 1.0
     ready = 0.0
     wanted_s = clock.ran_s + clock.ready_s
@@ -156,18 +154,29 @@ def _weigh(
         if 0 < on_cpu < 1:
             heavy = min(_MOST_WEIGHT, told / on_cpu)
             light = min(_MOST_WEIGHT, (1 - told) / (1 - on_cpu))
-    return [
-        _Weighed(
-            look,
-            doing,
-            heavy if doing.on_cpu else light,
-            _ready(doing, ready, member.ready_ratio),
-            None
-            if doing.activity is not Activity.NETWORK or cards[member.name].moves(look)
-            else whose(look.at_s, doing.waits_for, member.name, cards),
-        )
-        for look, doing in zip(seen.looks, doings, strict=True)
-    ]
+    believed = _believed(clock, doings, light, member.ready_ratio)
+    found: list[_Weighed] = []
+    for look, doing in zip(seen.looks, doings, strict=True):
+        weight = heavy if doing.on_cpu else light
+        parts = [(doing, weight)]
+        if doing.otherwise is not None:
+            parts = [(doing, weight * believed), (doing.otherwise, weight * (1 - believed))]
+        for one, part in parts:
+            if part > 0:
+                asked, card = _asked(member.name, look, one, cards)
+                share = _ready(asked, ready, member.ready_ratio)
+                found.append(_Weighed(look, asked, part, share, card))
+    return found
+
+
+def _believed(clock: Clock, doings: Sequence[Doing], light: float, ready_ratio: float) -> float:
+    """Which part of the looks that saw other threads run can be true, as the process's CPU time
+    tells: they ran no longer than that."""
+    looked = light * sum(one.in_threads for one in doings) / len(doings)
+    if clock.span_s <= 0 or looked <= 0:
+        return 1.0
+    ran_s = max(0.0, clock.process_s - clock.ran_s)
+    return min(1.0, ran_s / (1 - min(0.9, ready_ratio)) / clock.span_s / looked)
 
 
 def _ready(doing: Doing, of_main: float, of_threads: float) -> float:

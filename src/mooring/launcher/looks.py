@@ -8,6 +8,7 @@ places (what a process does) and for each look which of them it was; see docs/ar
 
 from __future__ import annotations
 
+import os
 import random
 import time
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .looking import Place, Spot
     from .loop import Loop
 
+_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _MOMENT_S = 0.010
 _CLOSE_S, _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.08, 0.15, 10.0
 #: For so long after the first step, or after the start of programs that report none.
@@ -70,6 +72,8 @@ class Looks:
         if not self._stepped:
             self._stepped = True
             self._closely_from_s = time.monotonic()
+            # What was before is start-up: its clock must not count for steps.
+            self._flush()
 
     def stop(self) -> None:
         """The programs have ended: writes what there is."""
@@ -235,7 +239,8 @@ class _Record:
             "looks": self.looks,
             "places": places,
             "calls": [list(call) for call in calls],
-            # Seconds that the main thread ran, was ready without a CPU, waited for a disk.
+            # Seconds that the main thread ran, was ready without a CPU, waited for a disk; and
+            # that all threads of the process ran.
             "main": clock,
             "helpers": self.helpers,
         }
@@ -263,11 +268,14 @@ class _Record:
 
 
 def _clock(pid: int) -> list[float]:
-    """Of the main thread: seconds that it ran, was ready to, and waited for a disk (if counted)."""
+    """Seconds that the main thread ran, was ready to, and waited for a disk (if the kernel counts
+    that), and that the whole process ran."""
     folder = "/proc/%d/task/%d/" % (pid, pid)
     words = procfs.read(folder + "schedstat").split()
     fields = procfs.stat_fields(procfs.read(folder + "stat"))
     if len(words) < 2:
         return []
-    disk = int(fields[39]) * 0.01 if len(fields) > 39 else 0.0
-    return [int(words[0]) / 1e9, int(words[1]) / 1e9, disk]
+    disk = int(fields[39]) * _TICK_S if len(fields) > 39 else 0.0
+    whole = procfs.stat_fields(procfs.read("/proc/%d/stat" % pid))
+    used = (int(whole[11]) + int(whole[12])) * _TICK_S if len(whole) > 12 else 0.0
+    return [int(words[0]) / 1e9, int(words[1]) / 1e9, disk, used]

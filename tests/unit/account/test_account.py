@@ -115,6 +115,16 @@ def test_the_clock_of_the_thread_corrects_looks_that_fell_when_it_slept() -> Non
     assert rank.share(Activity.SLEEP) == pytest.approx(0.6)
 
 
+def test_threads_that_used_no_cpu_time_did_not_run() -> None:
+    """Looks always see one run (it wakes with the launcher); it used 1 s of 10."""
+    meets = Place(
+        Spot("S", "futex", stack=(TORCH, MAIN)), "native", Spot("R"), 1, members=("worker-1",)
+    )
+    rank = alone((meets, 100), clock=Clock(10.0, 0.001, 0.0, 0.0, 1.001))
+    assert rank.share(Activity.FRAMEWORK) == pytest.approx(0.1, abs=0.01)
+    assert rank.share(Activity.OTHERS) == pytest.approx(0.9, abs=0.01)
+
+
 def test_lines_are_named_with_their_share_and_what_they_do() -> None:
     other = Place(Spot("R", stack=(Call("train.py", "z", 30), MAIN)))
     rank = alone((SLEEPS, 60), (other, 40))
@@ -226,7 +236,7 @@ RECORD = {
         {"main": ["R", "", [], [0]]},
         {"main": ["S", "poll", ["pipe"], [0]], "by": "process", "helper": ["S", "sleep", [], [0]]},
     ],
-    "calls": [["a.py", "f", 3, ["g"]]], "main": [1.0, 0.5, 0.0], "card": "eth0",
+    "calls": [["a.py", "f", 3, ["g"]]], "main": [1.0, 0.5, 0.0, 2.0], "card": "eth0",
     "tcp": {"worker-1": {"sent": 5, "received": 6}}, "python_threads": 2, "helpers": 1,
     "machine": {"span_s": 5.0, "busy_s": 6.0, "cpus": 2, "cpu_pressure_s": 1.0},
 }  # fmt: skip
@@ -239,7 +249,7 @@ def test_records_are_read() -> None:
     assert rank.looks[1].place is not None
     assert rank.looks[1].place.helper == Spot("S", "sleep", (), (Call("a.py", "f", 3, ("g",)),))
     assert rank.looks[2].place is None
-    assert rank.clock == Clock(5.0, 1.0, 0.5, 0.0)
+    assert rank.clock == Clock(5.0, 1.0, 0.5, 0.0, 2.0)
     assert rank.moved == {"worker-1": 11}
     assert rank.machine.busy_s == 6.0
 
