@@ -22,6 +22,7 @@ _ON_FILES = frozenset({"read", "write", "fsync", "open", "lock", "uring"})
 #: Lines that wait for a device of the process.
 _FOR_DEVICE = frozenset({"synchronize", "item", "cpu", "numpy", "tolist", "block_until_ready"})
 _PYTHON_WAITS = ("~python/threading.py", "~python/queue.py", "~python/concurrent/")
+_QUEUES = frozenset({"~python/queue.py", "~python/multiprocessing/queues.py"})
 _LIBRARY = "~"
 _STANDARD = "~python/"
 
@@ -103,7 +104,7 @@ def _doing(place: Place, category: Category, of_helper: Category, process: Proce
         return replace(base, activity=Activity.INPUT, waits_for=(OUTSIDE,))
     if main.peers and main.call != "epoll":
         return replace(base, activity=Activity.OTHERS, waits_for=_members(main.peers))
-    if category in INPUT:
+    if category in INPUT or _takes_from_queue(main):
         return _with_helper_line(replace(base, activity=Activity.INPUT), place)
     found = _by_helper(base, place, of_helper, process)
     if found.in_threads:
@@ -159,6 +160,11 @@ def _by_helper(base: Doing, place: Place, of_helper: Category, process: Process)
     if process.serves or process.has_peers:
         return replace(base, activity=Activity.OTHERS)
     return base
+
+
+def _takes_from_queue(spot: Spot) -> bool:
+    """Waits for what another thread or process puts into a queue: that one makes its input."""
+    return any(one.file in _QUEUES and one.function.endswith("get") for one in spot.stack[:4])
 
 
 def _computing(spot: Spot, category: Category, process: Process) -> Activity:

@@ -33,6 +33,11 @@ BY_LOADER = Place(
 BY_THREAD = Place(
     Spot("S", "futex", stack=(WAIT, MAIN)), by="thread", helper=Spot("R", stack=(OWN,)), running=1
 )
+BY_PRODUCER = Place(
+    Spot("S", "futex", stack=(WAIT, Call("~python/queue.py", "Queue.get", 0), MAIN)),
+    by="thread",
+    helper=Spot("S", "sleep", stack=(OWN,)),
+)
 BESIDE_WATCHDOG = Place(
     Spot("S", "futex", stack=(TORCH, MAIN)),
     by="thread",
@@ -83,6 +88,7 @@ def alone(*places: tuple[Place | None, int], **more: object) -> RankAccount:
         (BY_THREADS, Activity.FRAMEWORK),
         (BY_LOADER, Activity.INPUT),
         (BY_THREAD, Activity.OWN),
+        (BY_PRODUCER, Activity.INPUT),
         (BESIDE_WATCHDOG, Activity.OTHERS),
         (None, Activity.UNSEEN),
     ],
