@@ -17,16 +17,11 @@ from results import Machine, say, show, write
 
 from mooring.doctor import diagnose_run
 from mooring.doctor.read_run import read_run
-from mooring.stacks import find_tool
 
 
 def findings(moor: Moor, case: Case) -> list[str]:
     """Run the case and return what the doctor finds, worst first."""
     return [finding.id for finding in diagnose_run(read_run(run_case(moor, case))).findings]
-
-
-def _needs_stacks(case: Case) -> bool:
-    return case.finding == "input-bound" or case.finding.endswith("-often")
 
 
 def _needs_root(case: Case) -> bool:
@@ -43,8 +38,7 @@ def main() -> None:
         for case in (*injected(), *healthy()):
             if only not in case.name:
                 continue
-            blind = _needs_stacks(case) and find_tool() is None
-            if blind or (_needs_root(case) and os.geteuid() != 0):
+            if _needs_root(case) and os.geteuid() != 0:
                 left_out.append(case.name)
                 continue
             found = findings(moor, case)

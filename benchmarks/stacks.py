@@ -1,22 +1,17 @@
 """What do looks at trainers' stacks cost, and what do the remedies bring that follow from them?
 
-Looks: one PyTorch trainer, with and without a py-spy that looks at it as `moor run` lets it, in
-short turns: the CPU time of a step, which hardly depends on who else uses the machine; and the CPU
-time that py-spy takes. Remedies: `jobs/beside.py` does something beside training; then what the
-doctor says: a loader process, one file instead of many, or so many times less often.
+Looks: one PyTorch trainer whose launcher looks at it or does not: the CPU time of a step, which
+hardly depends on who else uses the machine; and the CPU time of the launcher. Remedies:
+`jobs/beside.py` does something beside training; then what the doctor says: a loader process, one
+file instead of many, or so many times less often.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from statistics import median
 
 from moored import Moor, temporary_moor
 from pairs import Ratios, interleave, orders, ratios
@@ -25,13 +20,13 @@ from training import command_setting
 
 from mooring.doctor.findings.often import times_less
 from mooring.doctor.read_run import read_run
+from mooring.record import read_lines
+from mooring.record.journal import Line
 from mooring.record.runs import open_run
-from mooring.stacks import Category, find_tool
-from mooring.stacks.tool import command
-from mooring.stacks.watch import QUICK, SLOW
+from mooring.stacks import Category
 
 BESIDE = JOBS / "beside.yaml"
-_TURN_S = 3.0
+_LOOKED_S = 45.0
 OFTEN = {
     "save": Category.CHECKPOINT,
     "log": Category.LOGGING,
@@ -43,15 +38,12 @@ def main() -> None:
     parser = options(__doc__, pairs=5, seconds=6.0)
     parser.add_argument("--only", default="", help="looks, or a cause")
     arguments = parser.parse_args()
-    tool = find_tool()
-    if tool is None:
-        raise SystemExit("py-spy is not installed")
     machine = Machine("torch")
     figures: dict[str, object] = {}
-    if arguments.only in ("", "looks"):
-        figures["looks"] = _looks(tool, arguments.pairs)
     rows: list[Sequence[str]] = []
     with temporary_moor() as moor:
+        if arguments.only in ("", "looks"):
+            figures["looks"] = _looks(moor, arguments.pairs)
         for cause in ("decode", "files", "save", "log", "evaluate"):
             if arguments.only not in ("", cause):
                 continue
@@ -95,86 +87,65 @@ def _speed(moor: Moor, seconds: float, *more: str) -> float:
     return float(report["examples_per_s"])
 
 
-def _looks(tool: str, pairs: int) -> dict[str, object]:
-    """CPU time of a step while somebody looks at the process and while nobody does."""
-    say(f"looks: {pairs} pairs of turns for each rate")
-    seconds = 15 + 2 * (2 * pairs * (_TURN_S + 1) + 10)
-    argv = [sys.executable, str(JOBS / "beside.py"), "--seconds", str(seconds)]
-    env = {**os.environ, "MOORING_MEMBER": "worker-0"}
-    trainer = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env)
-    times: list[float] = []
-
-    def read() -> None:
-        assert trainer.stdout is not None
-        for _ in trainer.stdout:
-            times.append(time.monotonic())
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    found: dict[str, object] = {}
-    rows: list[Sequence[str]] = []
-    try:
-        while len(times) < 100:
-            time.sleep(0.05)
-        for name, (turn_s, hz) in {"first seconds": QUICK, "later": SLOW}.items():
-            speed = _in_turns(tool, trainer.pid, hz, times, pairs)
-            cpu = _cpu_share(tool, trainer.pid, turn_s, hz)
-            rows.append([name, str(hz), f"{100 * cpu:.2f} %", str(speed)])
-            found[name] = {
-                "hz": hz,
-                "cpu_share": round(cpu, 5),
-                "with_over_without": speed.document(),
-            }
-    finally:
-        trainer.kill()
-        trainer.wait()
-    columns = ["looks", "a second", "CPU time of py-spy", "CPU time a step, with / without"]
-    show("Looking at one trainer", columns, rows)
-    return found
-
-
-def _in_turns(tool: str, pid: int, hz: int, times: list[float], pairs: int) -> Ratios:
-    values = []
+def _looks(moor: Moor, pairs: int) -> dict[str, object]:
+    """CPU time of a step while the launcher looks and while it does not; and the launcher's own."""
+    say(f"looks: {pairs} pairs of runs")
+    measured: list[tuple[_Cost, _Cost]] = []
     for order in orders(pairs):
-        costs: dict[int, float] = {}
-        for looked in order:
-            looker = _looker(tool, pid, int(_TURN_S) + 2, hz) if looked else None
-            time.sleep(0.5)
-            begun_s, used_before_s = time.monotonic(), _cpu_s(pid)
-            time.sleep(_TURN_S)
-            ended_s, used_s = time.monotonic(), _cpu_s(pid)
-            if looker is not None:
-                looker.kill()
-                looker.wait()
-            inside = sum(begun_s <= at_s < ended_s for at_s in list(times))
-            costs[looked] = (used_s - used_before_s) / inside
-        values.append(costs[1] / costs[0])
-    return Ratios(tuple(values))
+        costs = {looked: _cost(moor, bool(looked)) for looked in order}
+        measured.append((costs[0], costs[1]))
+    speed = Ratios(tuple(looked.step_cpu_s / plain.step_cpu_s for plain, looked in measured))
+    first = median(looked.first for _, looked in measured)
+    later = median(looked.later for _, looked in measured)
+    without = median(plain.later for plain, _ in measured)
+    rows = [
+        ["the first 20 s", f"{100 * first:.2f} %", ""],
+        ["later", f"{100 * later:.2f} %", str(speed)],
+        ["without looks", f"{100 * without:.2f} %", ""],
+    ]
+    columns = ["launcher", "of one CPU", "CPU time a step, with / without"]
+    show("Looking at one trainer", columns, rows)
+    return {
+        "launcher_cpu_share": {
+            "first_20_s": round(first, 5),
+            "later": round(later, 5),
+            "without": round(without, 5),
+        },
+        "with_over_without": speed.document(),
+    }
 
 
-def _cpu_s(pid: int) -> float:
-    """Of all threads, to the nanosecond: /proc/PID/stat counts in ticks of 10 ms."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+@dataclass(frozen=True)
+class _Cost:
+    """Parts of a CPU that the launcher used, and what a step cost the trainer."""
+
+    first: float
+    later: float
+    step_cpu_s: float
 
 
-def _looker(tool: str, pid: int, seconds: int, hz: int) -> subprocess.Popen[bytes]:
-    output = Path(tempfile.gettempdir()) / f"looks-{pid}.json"
-    return subprocess.Popen(
-        command(tool, pid, seconds, hz, output),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+def _cost(moor: Moor, looked: bool) -> _Cost:
+    more = () if looked else ("--no-stacks",)
+    run = moor.finished(BESIDE, settings=[_setting(_LOOKED_S)], more=more)
+    lines = list(read_lines(run.folder / "samples" / "worker-0.jsonl"))
+    steps = [line for line in lines if line.get("kind") == "step"]
+    from_s = float(str(steps[0]["t"]))
+    samples = [line for line in lines if line.get("kind") == "sample"]
+    early = [one for one in samples if from_s <= float(str(one["t"])) <= from_s + 20]
+    late = [one for one in samples if float(str(one["t"])) > from_s + 21][:-1]
+    used = float(str(late[-1]["cpu_s"])) - float(str(late[0]["cpu_s"]))
+    done = sum(
+        int(str(line.get("n") or 1))
+        for line in steps
+        if float(str(late[0]["t"])) < float(str(line["t"])) <= float(str(late[-1]["t"]))
     )
+    return _Cost(_share(early), _share(late), used / max(1, done))
 
 
-def _cpu_share(tool: str, pid: int, seconds: int, hz: int) -> float:
-    """Of one CPU, its start included."""
-    begun_s = time.monotonic()
-    looker = _looker(tool, pid, seconds, hz)
-    _, _, used = os.wait4(looker.pid, 0)
-    looker.returncode = 0
-    (Path(tempfile.gettempdir()) / f"looks-{pid}.json").unlink(missing_ok=True)
-    return (used.ru_utime + used.ru_stime) / (time.monotonic() - begun_s)
+def _share(samples: Sequence[Line]) -> float:
+    first, last = samples[0], samples[-1]
+    used = float(str(last["launcher_cpu_s"])) - float(str(first["launcher_cpu_s"]))
+    return used / (float(str(last["t"])) - float(str(first["t"])))
 
 
 if __name__ == "__main__":

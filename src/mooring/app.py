@@ -31,7 +31,6 @@ from mooring.record.private import write_file
 from mooring.record.start import write_start
 from mooring.run_loop import Result, RunLoop
 from mooring.spec import TrainingJob
-from mooring.stacks import find_tool
 from mooring.version import VERSION
 
 AUTO_NODES = 2
@@ -96,7 +95,7 @@ def run_job(
 
     `stop_when` is asked again and again; the first reason that it gives stops the job, and another
     one after that does not wait for the members.
-    `stacks`: look at the trainers' stacks where py-spy is installed. `stops_by_signal`: whether a
+    `stacks`: look at what the programs do while they train. `stops_by_signal`: whether a
     signal to this process is how others stop the run. `fork_server`: one that was started before,
     and that the caller closes; otherwise a run of several members has its own.
     """
@@ -134,8 +133,7 @@ def run_job(
         working_dir = working_dir if job.spec.working_dir else run.files_dir
     with StopSignals() as signals, _launchers(fork_server, len(gang.members)) as server:
         nodes = LocalNodes(run, snapshot, virtual=where.virtual_nodes > 0)
-        watched = stacks and find_tool() is not None
-        settings = settings_of(job, working_dir, watched=watched)
+        settings = settings_of(job, working_dir, looks=stacks)
         body = LocalBody(run, nodes, settings, prepared.inherited, server)
         loop = RunLoop(job, gang, plan, run, body, stacks=stacks)
         try:

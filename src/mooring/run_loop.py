@@ -46,7 +46,6 @@ from mooring.spec import TrainingJob
 from mooring.stacks import MISSING, OFF, find_tool
 
 if TYPE_CHECKING:
-    from mooring.stacks.watch import Watch
     from mooring.stalls import Stall, StallWatch
 
 #: How long the loop waits for something to happen: short while members start, longer later.
@@ -99,33 +98,14 @@ class RunLoop:
         self._counters_due_s = 0.0
         self._cards: CardMeter | None = None
         self._look_again_s = 0.0
-        self._watch: Watch | None = None
         self._watch_from_s = time.monotonic() + _WATCH_AFTER_S
         self._tool = find_tool() if stacks else None
         self._no_tool = "" if self._tool else MISSING if stacks else OFF
-        if self._tool is None:
-            self._note("stacks", reason=self._no_tool)
+        if not stacks:
+            self._note("stacks", reason=OFF)
         self._stalls: StallWatch | None = None
         self._stalled: int | None = None
         """The epoch in which the run stands still."""
-
-    def _look_at_trainers(self, now_s: float) -> None:
-        if self._watch is None and self._tool is not None and now_s >= self._watch_from_s:
-            self._watch = self._watch_with(self._tool)
-        if self._watch is not None:
-            self._watch.poll(now_s)
-
-    def _watch_with(self, tool: str) -> Watch:
-        """Members that train are looked at; an evaluator evaluates, a server serves.
-
-        mpirun prints what its ranks report, so their steps are the launcher's.
-        """
-        from mooring.stacks.watch import Watch
-
-        aside = {*self._gang.server_roles, "evaluator", "launcher"}
-        members = [member for member in self._gang.members if member.id.role not in aside]
-        starters = [member for member in self._gang.members if member.id.role == "launcher"]
-        return Watch(self._run, [one.name for one in members], tool, [one.name for one in starters])
 
     def until_end(
         self,
@@ -169,7 +149,6 @@ class RunLoop:
             for event in [*events, Tick()]:
                 finish = self._handle(event) or finish
             self._count_nodes(now_s)
-            self._look_at_trainers(now_s)
         self._count_nodes(float("inf"))
         self._own_up()
         on_tick()
@@ -178,8 +157,6 @@ class RunLoop:
     def close(self) -> None:
         if self._cards is not None:
             self._cards.close()
-        if self._watch is not None:
-            self._watch.close()
         if self._stalls is not None:
             self._stalls.close()
         self._journal.close()

@@ -19,13 +19,11 @@ from mooring.doctor import Diagnosis, Finding, diagnose_run
 from mooring.doctor.read_run import read_run
 from mooring.record import read_lines
 from mooring.record.plan_file import read_holdings
-from mooring.stacks import find_tool
 from support.moor import Moor, write_job
 from support.waiting import until
 
 BESIDE = Path(__file__).parents[2] / "benchmarks" / "jobs" / "beside.py"
 OURS = {"input-bound", "checkpoint-often", "logging-often", "evaluation-often"}
-with_tool = pytest.mark.skipif(find_tool() is None, reason="py-spy is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 
@@ -50,7 +48,6 @@ def ours(found: Diagnosis) -> dict[str, Finding]:
     return {one.id: one for one in found.findings if one.id in OURS}
 
 
-@with_tool
 @pytest.mark.framework
 def test_each_cause_is_named_with_the_member_and_the_line(moor: Moor, tmp_path: Path) -> None:
     path = job(tmp_path, "nothing,decode,save,log,evaluate", "--seconds", "8")
@@ -65,11 +62,8 @@ def test_each_cause_is_named_with_the_member_and_the_line(moor: Moor, tmp_path: 
     assert "__getitem__ (beside.py:" in found["input-bound"].found.remedy.where
     assert "num_workers=" in found["input-bound"].found.remedy.code
     assert "main (beside.py:" in found["checkpoint-often"].found.remedy.where
-    left = [one.name for one in (moor.only_run().root / "stacks").iterdir()]
-    assert sorted(left) == [f"worker-{index}.jsonl" for index in range(5)]
 
 
-@with_tool
 @pytest.mark.framework
 def test_many_small_files(moor: Moor, tmp_path: Path) -> None:
     [found] = ours(diagnosis(moor, job(tmp_path, "files", "--seconds", "8"))).values()
@@ -78,7 +72,6 @@ def test_many_small_files(moor: Moor, tmp_path: Path) -> None:
     assert "pack the files" in found.found.remedy.does
 
 
-@with_tool
 @pytest.mark.framework
 def test_loaders_that_wait_for_their_storage(moor: Moor, tmp_path: Path) -> None:
     [found] = ours(diagnosis(moor, job(tmp_path, "remote", "--workers", "1"))).values()
@@ -90,7 +83,6 @@ def test_loaders_that_wait_for_their_storage(moor: Moor, tmp_path: Path) -> None
     assert told["waits for loaders"] > 50
 
 
-@with_tool
 @pytest.mark.framework
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
 def test_loaders_that_a_neighbour_takes_the_cpu_from(moor: Moor, tmp_path: Path) -> None:
@@ -118,7 +110,6 @@ def test_loaders_that_a_neighbour_takes_the_cpu_from(moor: Moor, tmp_path: Path)
     assert "cpu-neighbour" in [one.id for one in found.findings]
 
 
-@with_tool
 @pytest.mark.framework
 def test_a_program_that_trains_and_saves_now_and_then(moor: Moor, tmp_path: Path) -> None:
     found = diagnosis(moor, job(tmp_path, "save", "--every", "1000"))
@@ -147,47 +138,19 @@ def reasons(found: Diagnosis) -> set[str]:
 def test_turned_off(moor: Moor, tmp_path: Path) -> None:
     found = diagnosis(moor, short_job(tmp_path, 1), "--no-stacks")
     assert reasons(found) == {"the run was started with --no-stacks"}
-    assert not (moor.only_run().root / "stacks").exists()
+    assert not looks_of(moor)
+    assert found.account.ranks == ()
 
 
-def fake_tool(folder: Path, text: str) -> dict[str, str]:
-    """A py-spy that comes first on PATH."""
-    folder.mkdir()
-    tool = folder / "py-spy"
-    tool.write_text(f"#!/bin/sh\n{text}\n")
-    tool.chmod(0o755)
-    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+def looks_of(moor: Moor, member: str = "worker-0") -> list[Any]:
+    lines = read_lines(moor.only_run().sample_file(member))
+    return [line for line in lines if line.get("kind") == "looks"]
 
 
-def test_not_allowed_to_look(moor: Moor, tmp_path: Path) -> None:
-    env = fake_tool(tmp_path / "bin", "echo 'Permission Denied: Try again' >&2; exit 1")
-    path = short_job(tmp_path, 5)
-    assert moor("run", path, env=env).returncode == 0
-    [reason] = reasons(diagnose_run(read_run(moor.only_run())))
-    assert "may not read" in reason
-
-
-@with_tool
-def test_nobody_looks_any_more_when_moor_is_killed(moor: Moor, tmp_path: Path) -> None:
-    """py-spy ends with the trainer, which ends with `moor`."""
-    import psutil
-
-    def lookers(pid: int) -> list[psutil.Process]:
-        children = psutil.Process(pid).children()
-        return [one for one in children if "py-spy" in " ".join(one.cmdline())]
-
-    with moor.started("run", short_job(tmp_path, 60)) as process:
-        [looker] = until(lambda: lookers(process.pid), "a py-spy", 60)
-        process.kill()
-        process.wait()
-        until(lambda: not looker.is_running() or looker.status() == "zombie", "its end", 60)
-
-
-@with_tool
-def test_a_live_look_has_stacks_before_the_end(moor: Moor, tmp_path: Path) -> None:
+def test_a_live_look_has_looks_before_the_end(moor: Moor, tmp_path: Path) -> None:
     with moor.started("run", short_job(tmp_path, 60)):
         until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
-        path = moor.only_run().stack_file("worker-0")
-        told = until(lambda: list(read_lines(path)), "a first record", 60)
-    assert set(told[0]) == {"kind", "pid", "t", "hz", "seen", "places", "io"}
-    assert len(json.dumps(told[0])) < 1000
+        told = until(lambda: looks_of(moor)[1:], "a record after the first step", 60)
+    assert len(told[0]["looks"]) > 10
+    assert len(json.dumps(told[0])) < 8000
+    assert {"S sleep"} <= {" ".join(one["main"][:2]) for one in told[0]["places"]}

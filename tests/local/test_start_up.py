@@ -24,7 +24,7 @@ NOT_FOR_A_RUN = {
     "mooring.brain.queue": "several jobs at once",
     "mooring.brain.kubelet": "nodes that have a kubelet",
     "mooring.spec.cluster": "cluster files",
-    "mooring.stacks.watch": "runs of a second and more",
+    "mooring.stacks.classify": "moor doctor, and a run that stands still",
     "mooring.doctor": "moor doctor, moor run --fix",
     "mooring.simulate": "moor simulate",
     "mooring.kubeapi": "commands on a cluster",

@@ -6,12 +6,13 @@ waits on a lock), and that what is loaded is input. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mooring.account.looks import Call, Place, RankLooks, Spot
 from mooring.account.types import Activity
 from mooring.stacks.categories import INPUT, Category
-from mooring.stacks.classify import Frame, Stack, classify
+from mooring.stacks.classify import Frame, Seen, Stack, classify
 
 #: At the other end is nobody of the job: storage, a tracker of experiments.
 OUTSIDE = "outside"
@@ -63,7 +64,7 @@ class Process:
 def divide(seen: RankLooks, process: Process) -> list[Doing]:
     """What each look shows, in their order."""
     places = list(dict.fromkeys(look.place for look in seen.looks if look.place is not None))
-    categories = [one.category for one in classify([_frames(one.main) for one in places])]
+    categories = [one.category for one in categories_of(places)]
     helpers = [one.category for one in classify([_frames(one.helper) for one in places])]
     known = {
         place: _doing(place, main, helper, process)
@@ -71,6 +72,11 @@ def divide(seen: RankLooks, process: Process) -> list[Doing]:
     }
     unseen = Doing(Activity.UNSEEN)
     return [unseen if look.place is None else known[look.place] for look in seen.looks]
+
+
+def categories_of(places: Sequence[Place]) -> list[Seen]:
+    """What each main thread was about, as names tell, and where in the program."""
+    return classify([_frames(one.main) for one in places])
 
 
 def _doing(place: Place, category: Category, of_helper: Category, process: Process) -> Doing:
@@ -171,7 +177,11 @@ def _computing(spot: Spot, category: Category, process: Process) -> Activity:
     if category in INPUT:
         return Activity.INPUT
     line = spot.own_call
-    if process.has_device and line is not None and _FOR_DEVICE & set(line.calls):
+    if (
+        process.has_device
+        and line is not None
+        and _FOR_DEVICE & {one.rpartition(".")[2] for one in line.calls}
+    ):
         return Activity.DEVICE
     if not spot.stack:
         return Activity.FRAMEWORK if process.has_python else Activity.OWN
@@ -208,5 +218,5 @@ def _frame(call: Call) -> Frame:
         file = "/lib/python3/" + file.removeprefix(_STANDARD)
     elif file.startswith(_LIBRARY):
         file = "/site-packages/" + file[1:]
-    text = " ".join(f".{name}(" for name in call.calls)
+    text = " ".join(f"{name if '.' in name else f'.{name}'}(" for name in call.calls)
     return Frame(call.function, file, call.line, text)

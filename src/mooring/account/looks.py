@@ -12,6 +12,7 @@ from mooring.record.journal import JsonValue, Line
 Window = tuple[float, float]
 #: A record may begin a little before the step that the window begins with, and end after it.
 _EDGE_S = 1.5
+_MOST_LASTS_S = 10.0
 _PEER = "peer:"
 _FILE = "file:"
 _LIBRARY = "~"
@@ -78,6 +79,8 @@ class Look:
     received_kbytes_per_s: float = 0.0
     sent_kbytes_per_s: float = 0.0
     queued_kbytes: float = 0.0
+    lasts_s: float = 1.0
+    """The time that it stands for: looks become rarer with time."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,23 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
+class Reads:
+    """What a process and its helpers read within a span."""
+
+    span_s: float = 0.0
+    asked_bytes: float = 0.0
+    calls: float = 0.0
+    fetched_bytes: float = 0.0
+    """From disks, or a network file system."""
+    helper_cpu_s: float = 0.0
+    """CPU time that main threads of the helpers used or waited for."""
+    files: int = 0
+    """Data files that were seen open, at most within one record."""
+    kinds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Kind of file system -> files seen open on it."""
+
+
+@dataclass(frozen=True)
 class RankLooks:
     """All looks at one process within a window."""
 
@@ -126,6 +146,7 @@ class RankLooks:
     machine: Surroundings = Surroundings()
     python_threads: int = 0
     helpers: int = 0
+    io: Reads = Reads()
     refused: bool = False
     """The kernel did not let the launcher read the process."""
     has_python: bool = True
@@ -148,7 +169,7 @@ def read_looks(lines: Iterable[Line], window: Window) -> list[RankLooks]:
 
 def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
     looks: list[Look] = []
-    clock, moved, machine = Clock(), dict[str, int](), Surroundings()
+    clock, moved, machine, io = Clock(), dict[str, int](), Surroundings(), Reads()
     threads = helpers = 0
     for record in records:
         inside = [one for one in _looks(record) if window[0] <= one.at_s <= window[1]]
@@ -157,6 +178,7 @@ def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
         looks += inside
         clock = clock.plus(_clock(record, window))
         machine = _machine(record, machine)
+        io = _reads(record, io)
         for member, counts in _mapping(record.get("tcp")).items():
             both = _mapping(counts)
             moved[member] = moved.get(member, 0) + int(
@@ -174,6 +196,7 @@ def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
         machine=machine,
         python_threads=threads,
         helpers=helpers,
+        io=io,
         refused=records[-1].get("refused") is True,
         has_python=records[-1].get("no_python") is not True,
     )
@@ -184,12 +207,16 @@ def _looks(record: Line) -> list[Look]:
     places = [_place(_mapping(one), calls) for one in _list(record.get("places"))]
     from_s = _number(record.get("from"))
     found = []
-    for row in _list(record.get("looks")):
+    rows = _list(record.get("looks"))
+    lasts_s = min(_MOST_LASTS_S, max(0.01, _number(record.get("span_s")) / max(1, len(rows))))
+    for row in rows:
         numbers = [_number(one) for one in _list(row)]
         if len(numbers) >= 5:
             number = int(numbers[1])
             place = places[number] if 0 <= number < len(places) else None
-            found.append(Look(from_s + numbers[0] / 1000, place, *numbers[2:5]))
+            received, sent, queued = numbers[2:5]
+            at_s = from_s + numbers[0] / 1000
+            found.append(Look(at_s, place, received, sent, queued, lasts_s))
     return found
 
 
@@ -235,6 +262,24 @@ def _clock(record: Line, window: Window) -> Clock:
     if len(told) < 4 or not inside:
         return Clock()
     return Clock(span_s, *told[:4])
+
+
+def _reads(record: Line, before: Reads) -> Reads:
+    told = _mapping(record.get("io"))
+    if not told:
+        return before
+    kinds = dict(before.kinds)
+    for kind, count in _mapping(told.get("kinds")).items():
+        kinds[kind] = kinds.get(kind, 0.0) + _number(count)
+    return Reads(
+        before.span_s + _number(record.get("span_s")),
+        before.asked_bytes + _number(told.get("asked_bytes")),
+        before.calls + _number(told.get("calls")),
+        before.fetched_bytes + _number(told.get("fetched_bytes")),
+        before.helper_cpu_s + _number(told.get("helper_cpu_s")),
+        max(before.files, int(_number(told.get("files")))),
+        kinds,
+    )
 
 
 def _machine(record: Line, before: Surroundings) -> Surroundings:

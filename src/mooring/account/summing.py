@@ -144,7 +144,13 @@ def _weigh(
     seen: RankLooks, doings: Sequence[Doing], member: MemberSeen, cards: Mapping[str, CardSeen]
 ) -> list[_Weighed]:
     clock = seen.clock
-    on_cpu = sum(one.on_cpu for one in doings) / len(doings)
+    lasts_s = [look.lasts_s for look in seen.looks]
+    total_s = sum(lasts_s) or 1.0
+
+    def share_of(chosen: Iterable[bool]) -> float:
+        return sum(s for s, one in zip(lasts_s, chosen, strict=True) if one) / total_s
+
+    on_cpu = share_of(one.on_cpu for one in doings)
     heavy = light = 1.0
     ready = 0.0
     wanted_s = clock.ran_s + clock.ready_s
@@ -154,10 +160,11 @@ def _weigh(
         if 0 < on_cpu < 1:
             heavy = min(_MOST_WEIGHT, told / on_cpu)
             light = min(_MOST_WEIGHT, (1 - told) / (1 - on_cpu))
-    believed = _believed(clock, doings, light, member.ready_ratio)
+    in_threads = light * share_of(one.in_threads for one in doings)
+    believed = _believed(clock, in_threads, member.ready_ratio)
     found: list[_Weighed] = []
     for look, doing in zip(seen.looks, doings, strict=True):
-        weight = heavy if doing.on_cpu else light
+        weight = look.lasts_s * (heavy if doing.on_cpu else light)
         parts = [(doing, weight)]
         if doing.otherwise is not None:
             parts = [(doing, weight * believed), (doing.otherwise, weight * (1 - believed))]
@@ -169,10 +176,9 @@ def _weigh(
     return found
 
 
-def _believed(clock: Clock, doings: Sequence[Doing], light: float, ready_ratio: float) -> float:
+def _believed(clock: Clock, looked: float, ready_ratio: float) -> float:
     """Which part of the looks that saw other threads run can be true, as the process's CPU time
     tells: they ran no longer than that."""
-    looked = light * sum(one.in_threads for one in doings) / len(doings)
     if clock.span_s <= 0 or looked <= 0:
         return 1.0
     ran_s = max(0.0, clock.process_s - clock.ran_s)
@@ -198,7 +204,15 @@ def _lines(weighed: Sequence[_Weighed], total: float) -> list[LineShare]:
         if one.ready:
             by[Activity.CPU_WAIT] = by.get(Activity.CPU_WAIT, 0.0) + share * one.ready
     found = [
-        LineShare(call.file, call.line, call.function, sum(by.values()), by, thread, call.calls)
+        LineShare(
+            call.file,
+            call.line,
+            call.function,
+            sum(by.values()),
+            by,
+            thread,
+            tuple(name.rpartition(".")[2] for name in call.calls),
+        )
         for (call, thread), by in shares.items()
     ]
     return sorted(found, key=lambda one: -one.share)[:_MOST_LINES]

@@ -50,7 +50,7 @@ stacks = click.option(
     "--stacks/--no-stacks",
     default=True,
     show_default=True,
-    help="Look at what trainers do with py-spy, where it is installed.",
+    help="Look at what programs do while they train: states, waits, lines.",
 )
 detach = click.option(
     "--detach",

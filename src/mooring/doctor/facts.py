@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from mooring.account import Account
+from mooring.account.looks import RankLooks
 from mooring.spec import TrainingJob
 from mooring.stacks.categories import Category
 from mooring.variables import PartFacts
@@ -151,6 +152,8 @@ class MemberFacts:
     """One a process that trains; empty where nobody looked."""
     stacks_note: str = ""
     """Why nobody could look."""
+    looks: tuple[RankLooks, ...] = field(default=(), repr=False)
+    """One a process, as the launcher saw it while the member trained."""
     pinned: bool = True
     pinning_note: str = ""
     memory: tuple[tuple[float, int], ...] = ()

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.account import Account
-from mooring.account.looks import read_looks
 from mooring.account.summing import MemberSeen, account_of
 from mooring.doctor.facts import MemberFacts, NicFacts
-from mooring.record.journal import Line
 
 #: They only start or watch: no part of their time is a step's.
 _ASIDE = frozenset({"evaluator", "launcher"})
-Window = tuple[float, float]
 
 
 def read_account(
     members: Sequence[MemberFacts],
-    lines: Mapping[str, list[Line]],
-    window: Window,
     server_roles: Iterable[str],
     steps_per_s: float | None,
     cards: Iterable[NicFacts] = (),
@@ -29,7 +24,7 @@ def read_account(
     serving = frozenset(server_roles)
     return account_of(
         [
-            _seen(one, lines.get(one.name, []), window, one.role in serving, steps_per_s, limits)
+            _seen(one, one.role in serving, steps_per_s, limits)
             for one in members
             if one.role not in _ASIDE
         ],
@@ -39,8 +34,6 @@ def read_account(
 
 def _seen(
     member: MemberFacts,
-    lines: list[Line],
-    window: Window,
     serves: bool,
     steps_per_s: float | None,
     limits: Mapping[str, int | None],
@@ -53,7 +46,7 @@ def _seen(
         name=member.name,
         role=member.role,
         node=member.node,
-        ranks=read_looks(lines, window),
+        ranks=member.looks,
         serves=serves,
         limit_mbps=None if limit is None else float(limit),
         step_s=None if not rate else 1 / rate,

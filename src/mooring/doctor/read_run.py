@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from mooring.account.looks import read_looks
 from mooring.doctor.facts import CpuPlace, MemberFacts, RunFacts, Use
 from mooring.doctor.read_account import read_account
 from mooring.doctor.read_end import read_end, read_last_words
@@ -34,6 +35,9 @@ from mooring.spec import load_job
 from mooring.variables.from_run import parts_of
 
 _LEAST_REPORTS = 5
+_REFUSED = (
+    "the launcher may not read the trainers: kernel.yama.ptrace_scope, or a container's rules"
+)
 _NO_WINDOW = (float("-inf"), float("inf"))
 
 
@@ -47,11 +51,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         raise BadInput.at("moor doctor", run.info.id, "no plan", "a run that was started")
     window = window_of(lines.values(), last_s)
     members = tuple(
-        _watched(
-            member_facts(name, holding, gang, lines[name.name], window),
-            run.stack_file(name.name),
-            _own_window(lines[name.name], window),
-        )
+        member_facts(name, holding, gang, lines[name.name], window)
         for name, holding in holdings.items()
     )
     rates = [one.examples_per_s for one in members if one.examples_per_s is not None]
@@ -80,7 +80,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         last_words=read_last_words(run),
         end=read_end(run, lines),
         stall=read_stall(read_lines(run.events_file), _named(lines), str(run.root)),
-        account=read_account(members, lines, window, gang.server_roles, steps_per_s, nics),
+        account=read_account(members, gang.server_roles, steps_per_s, nics),
     )
 
 
@@ -93,11 +93,6 @@ def _own_window(lines: list[Line], window: Window) -> Window:
     """Without the time in which this member was still starting while another trained already."""
     steps = [_number(line, "t") for line in lines if line.get("kind") == "step"]
     return max(window[0], min(steps, default=window[0])), window[1]
-
-
-def _watched(member: MemberFacts, path: Path, window: Window) -> MemberFacts:
-    stacks, note = read_stacks(read_lines(path), window)
-    return replace(member, stacks=stacks, stacks_note=note)
 
 
 def _stacks_note(events: Path) -> str:
@@ -140,6 +135,7 @@ def member_facts(
         for cpu, threads in _mapping(sample, "last_cpus").items():
             if cpu.isdigit() and isinstance(threads, int):
                 seen[int(cpu)] = seen.get(int(cpu), 0) + threads
+    looks = tuple(read_looks(lines, _own_window(lines, window)))
     exit_line: Line = next((line for line in reversed(lines) if line.get("kind") == "exit"), {})
     return MemberFacts(
         name=member.name,
@@ -181,6 +177,9 @@ def member_facts(
         )
         if isinstance(notes, list)
         else "",
+        looks=looks,
+        stacks=read_stacks(looks),
+        stacks_note=_REFUSED if any(one.refused for one in looks) else "",
         gpus=tuple(read_cards(inside)),
         memory_cells=read_cells(samples),
         nics=tuple(read_nics(inside)),

@@ -1,24 +1,24 @@
-"""Looks at trainers' stacks (stacks/M.jsonl) to facts: shares of time, and what comes again."""
+"""Launchers' looks at trainers to facts: shares of time by what names tell, and what recurs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
+from mooring.account.dividing import categories_of
+from mooring.account.looks import Place, RankLooks, Reads
 from mooring.doctor.facts import ReadFacts, Repeats, StackFacts
-from mooring.record.journal import JsonValue, Line
-from mooring.stacks.categories import OF_LETTER, Category
+from mooring.stacks.categories import Category
+from mooring.stacks.classify import Seen
 
 #: Fewer looks say nothing about a share.
 LEAST_LOOKS = 30
 #: Of the same thing, to say how often it comes.
 _LEAST_EPISODES = 3
 _MORE_THAN_CHANCE = 2.0
-#: Two records with a longer pause between them are not one sequence.
+#: Two looks with a longer pause between them are not one sequence.
 _PAUSE_S = 3.0
-_NAMES = frozenset(one.value for one in Category)
-Window = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -28,25 +28,22 @@ class _Look:
     category: Category
 
 
-def read_stacks(lines: Iterable[Line], window: Window) -> tuple[tuple[StackFacts, ...], str]:
-    """Facts of each process with enough looks in the window (or at all), and what went wrong."""
-    by_pid: dict[int, list[Line]] = {}
-    error = ""
-    for line in lines:
-        error = str(line.get("error") or error)
-        pid = line.get("pid")
-        if line.get("kind") == "stacks" and isinstance(pid, int) and line.get("seen"):
-            by_pid.setdefault(pid, []).append(line)
-    found = [_facts(told, window) for told in by_pid.values()]
-    known = tuple(one for one in found if one is not None)
-    return known, "" if known else error
+def read_stacks(ranks: Sequence[RankLooks]) -> tuple[StackFacts, ...]:
+    """Facts of each process with enough looks that saw a stack."""
+    found = [_facts(one) for one in ranks]
+    return tuple(one for one in found if one is not None)
 
 
-def _facts(lines: list[Line], window: Window) -> StackFacts | None:
-    inside = [line for line in lines if _within(line, window)]
-    looks = [one for line in inside for one in _looks(line) if window[0] <= one.at_s <= window[1]]
-    if len(looks) < LEAST_LOOKS:
-        inside, looks = lines, [one for line in lines for one in _looks(line)]
+def _facts(seen: RankLooks) -> StackFacts | None:
+    places = list(
+        dict.fromkeys(one.place for one in seen.looks if one.place and one.place.main.stack)
+    )
+    known = dict(zip(places, categories_of(places), strict=True))
+    looks = [
+        _Look(one.at_s, one.lasts_s, known[one.place].category)
+        for one in seen.looks
+        if one.place in known
+    ]
     if len(looks) < LEAST_LOOKS:
         return None
     total_s = sum(one.lasts_s for one in looks)
@@ -57,27 +54,11 @@ def _facts(lines: list[Line], window: Window) -> StackFacts | None:
     return StackFacts(
         looks=len(looks),
         shares=shares,
-        places=_places(inside),
+        places=_places(seen, known),
         repeats=repeats,
-        loaders=max(int(_number(_mapping(line, "io"), "loaders")) for line in inside),
-        reads=_reads(inside),
+        loaders=seen.helpers,
+        reads=_reads(seen, seen.io),
     )
-
-
-def _within(line: Line, window: Window) -> bool:
-    from_s = _number(line, "t")
-    to_s = from_s + len(str(line.get("seen"))) / (_number(line, "hz") or 1.0)
-    return from_s <= window[1] and to_s >= window[0]
-
-
-def _looks(line: Line) -> list[_Look]:
-    lasts_s = 1 / (_number(line, "hz") or 1.0)
-    from_s = _number(line, "t")
-    return [
-        _Look(from_s + place * lasts_s, lasts_s, OF_LETTER[letter])
-        for place, letter in enumerate(str(line.get("seen")))
-        if letter in OF_LETTER
-    ]
 
 
 def _repeats(looks: Sequence[_Look], category: Category) -> Repeats | None:
@@ -110,53 +91,30 @@ def _repeats(looks: Sequence[_Look], category: Category) -> Repeats | None:
     return Repeats(every_s=median(gaps), lasts_s=median(lasts for _, lasts in episodes))
 
 
-def _places(lines: Iterable[Line]) -> dict[Category, str]:
+def _places(seen: RankLooks, known: dict[Place, Seen]) -> dict[Category, str]:
+    """Category -> the line of the program at which it was seen most."""
     counts: dict[Category, dict[str, float]] = {}
-    for line in lines:
-        told = _mapping(line, "places")
-        for name in told:
-            if name in _NAMES:
-                of_name = counts.setdefault(Category(name), {})
-                for place, count in _mapping(told, name).items():
-                    of_name[place] = of_name.get(place, 0.0) + (
-                        float(count) if isinstance(count, int | float) else 0.0
-                    )
+    for look in seen.looks:
+        if look.place is not None and look.place in known and known[look.place].where:
+            one = known[look.place]
+            of_name = counts.setdefault(one.category, {})
+            of_name[one.where] = of_name.get(one.where, 0.0) + look.lasts_s
     return {
         name: max(of_name, key=lambda place: (of_name[place], place))
         for name, of_name in counts.items()
-        if of_name
     }
 
 
-def _reads(lines: Iterable[Line]) -> ReadFacts | None:
-    told = [_mapping(line, "io") for line in lines]
-    span_s = sum(_number(one, "span_s") for one in told)
-    if span_s <= 0:
+def _reads(seen: RankLooks, io: Reads) -> ReadFacts | None:
+    if io.span_s <= 0:
         return None
-    kinds: dict[str, float] = {}
-    for one in told:
-        for kind in _mapping(one, "kinds"):
-            kinds[kind] = kinds.get(kind, 0.0) + _number(_mapping(one, "kinds"), kind)
-
-    def rate(name: str) -> float:
-        return sum(_number(one, name) for one in told) / span_s
-
+    clock = seen.clock
     return ReadFacts(
-        asked_bytes_per_s=rate("asked_bytes"),
-        calls_per_s=rate("calls"),
-        fetched_bytes_per_s=rate("fetched_bytes"),
-        file_systems=tuple(sorted(kinds, key=lambda kind: (-kinds[kind], kind))),
-        files=int(max(_number(one, "files") for one in told)),
-        main_cpus=rate("main_cpu_s") if any("main_cpu_s" in one for one in told) else None,
-        loader_cpus=rate("loader_cpu_s") if any("loader_cpu_s" in one for one in told) else None,
+        asked_bytes_per_s=io.asked_bytes / io.span_s,
+        calls_per_s=io.calls / io.span_s,
+        fetched_bytes_per_s=io.fetched_bytes / io.span_s,
+        file_systems=tuple(sorted(io.kinds, key=lambda kind: (-io.kinds[kind], kind))),
+        files=io.files,
+        main_cpus=(clock.ran_s + clock.ready_s) / clock.span_s if clock.span_s > 0 else None,
+        loader_cpus=io.helper_cpu_s / io.span_s,
     )
-
-
-def _number(line: Mapping[str, JsonValue], name: str) -> float:
-    value = line.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _mapping(line: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
-    value = line.get(name)
-    return value if isinstance(value, dict) else {}

@@ -16,6 +16,7 @@ from . import linux, procfs, sockets, trainers, waited_files
 from .looking import Process
 from .machine import Card, Machine
 from .paths import Paths
+from .reading import Reading
 from .sources import Sources
 
 TYPE_CHECKING = False
@@ -110,6 +111,7 @@ class Looks:
             place = process.look(helpers)
             if place is not None:
                 record.add(place, received, sent, on_way)
+                record.reading.glance([trainer.pid, *trainer.helpers])
         if now_s - self._written_s > _RECORD_S:
             self._flush()
         # The first look finds symbols; it is no measure of the next ones.
@@ -159,15 +161,19 @@ class Looks:
                 self._processes[pid].retry()
         for place, one in enumerate(self._trainers):
             if one.pid not in self._records:
-                self._records[one.pid] = _Record(one.pid, place)
-            self._records[one.pid].helpers = len(one.helpers)
+                self._records[one.pid] = _Record(one.pid, place, Reading(self._files))
+            record = self._records[one.pid]
+            record.helpers = len(one.helpers)
+            record.reading.count([one.pid, *one.helpers])
 
     def _flush(self) -> None:
         self._written_s = time.monotonic()
         shared: dict[str, Any] = {"card": self._card.name, "machine": self._machine.changes()}
         if self._paths is not None:
             shared["tcp"] = self._paths.changes()
+        helpers = {one.pid: one.helpers for one in self._trainers}
         for pid, record in list(self._records.items()):
+            record.reading.count([pid, *helpers.get(pid, [])])
             process = self._processes.get(pid)
             if record.looks:
                 told = dict(record.document(), **shared)
@@ -181,7 +187,8 @@ class Looks:
             if process is None:
                 del self._records[pid]
             else:
-                self._records[pid] = record.next()
+                self._records[pid] = record.next(Reading(self._files))
+                self._records[pid].reading.count([pid, *helpers.get(pid, [])])
 
 
 def begin(
@@ -204,15 +211,16 @@ def begin(
 class _Record:
     """Looks at one process since the last record."""
 
-    def __init__(self, pid: int, rank: int) -> None:
+    def __init__(self, pid: int, rank: int, reading: Reading) -> None:
         self.pid, self.rank, self.helpers = pid, rank, 0
+        self.reading = reading
         self.looks: list[list[int]] = []
         self._began_s = self._last_s = time.time()
         self._places: dict[Place, int] = {}
         self._clock = self._last_clock = _clock(pid)
 
-    def next(self) -> _Record:
-        record = _Record(self.pid, self.rank)
+    def next(self, reading: Reading) -> _Record:
+        record = _Record(self.pid, self.rank, reading)
         record.helpers = self.helpers
         return record
 
@@ -243,6 +251,7 @@ class _Record:
             # that all threads of the process ran.
             "main": clock,
             "helpers": self.helpers,
+            "io": self.reading.document(self.pid),
         }
 
     @staticmethod

@@ -9,7 +9,7 @@ import stat
 _LARGEST_BYTES = 1 << 20
 _MOST_FILES = 64
 _MOST_CALLS = 4
-_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_CALL = re.compile(r"(\.?[A-Za-z_][\w.]*)\s*\(")
 _NOT_CALLS = frozenset(["if", "while", "for", "return", "and", "or", "not", "in", "print", "def"])
 
 
@@ -20,7 +20,8 @@ class Sources:
         self._files: dict[str, list[str]] = {}
 
     def calls(self, folder: str, file: str, number: int) -> list[str]:
-        """Names of functions that a line calls, as its text has them; `folder` is the program's."""
+        """Names of functions that a line calls, as its text has them (`c.Allreduce`); `folder` is
+        the program's."""
         path = os.path.join(folder, file)
         if path not in self._files:
             if len(self._files) >= _MOST_FILES:

@@ -50,9 +50,10 @@ class Files:
             return DEVICE
         if target.startswith("/dev/"):
             return OTHER
-        return FILE + self._file_system(pid, target) if target.startswith("/") else OTHER
+        return FILE + self.file_system(pid, target) if target.startswith("/") else OTHER
 
-    def _file_system(self, pid: int, path: str) -> str:
+    def file_system(self, pid: int, path: str) -> str:
+        """The kind of file system that a path of the process is on."""
         if pid not in self._mounts:
             if len(self._mounts) > 64:
                 self._mounts.clear()

@@ -6,7 +6,6 @@ start.json        what it was started with beside the job
 plan.json         where each member went, and why
 events.jsonl      every change of state
 samples/M.jsonl   what member M's launcher measured
-stacks/M.jsonl    what M's trainers were seen doing, where py-spy is installed
 stacks-at-stall.txt  everybody's stacks in full, of a run that came to a standstill
 logs/M.log        what member M printed
 members/M/        M's contract and files
@@ -129,9 +128,6 @@ class RunRecord:
 
     def sample_file(self, member: str) -> Path:
         return self.root / "samples" / f"{member}.jsonl"
-
-    def stack_file(self, member: str) -> Path:
-        return self.root / "stacks" / f"{member}.jsonl"
 
     def member_dir(self, member: str) -> Path:
         return self.root / "members" / member

@@ -40,7 +40,6 @@ from mooring.variables.from_run import parts_of
 _SHARED = "shared: "
 #: In Mooring's queue, or not yet looked at; a job that another scheduler takes care of is pending.
 _WAITING = frozenset({Stage.QUEUED.value, Phase.PENDING.value})
-_NO_STACKS = "on a cluster nobody looks at the trainers' stacks"
 
 
 async def diagnose_job(client: Client, view: JobView, now_s: float) -> Diagnosis:
@@ -102,11 +101,8 @@ def facts_of(
         steps_per_s=steps_per_s,
         variables=tuple(parts_of([line for each in histories.values() for line in each])),
         program=read_traits(line for each in histories.values() for line in each),
-        stacks_note=_NO_STACKS,
         source="the job's status and its launchers",
-        account=read_account(
-            members, histories, window, meaning.gang.server_roles, steps_per_s, one_machine=False
-        ),
+        account=read_account(members, meaning.gang.server_roles, steps_per_s, one_machine=False),
         stall=silence(histories) if progress.phase == Phase.RUNNING.value else None,
     )
 

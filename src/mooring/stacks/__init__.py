@@ -1,7 +1,6 @@
-"""What trainers do, seen from outside: their main threads' stacks by py-spy, and what they read.
+"""What a stack is about, by names (`classify`), and py-spy, which reads stacks at a standstill.
 
-`watch.Watch` runs beside a job and keeps a little of each look in `stacks/M.jsonl`; `classify` says
-what a stack is about. Nothing of a stack is kept but counts and the names of functions and files.
+While a job trains its launchers look (`launcher/looks.py`); py-spy is asked once it stands still.
 """
 
 from mooring.stacks.categories import Category

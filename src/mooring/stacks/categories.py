@@ -1,4 +1,4 @@
-"""What a trainer's main thread can be doing, and the letter that stands for it in a record."""
+"""What a trainer's main thread can be doing, as names tell."""
 
 from __future__ import annotations
 
@@ -19,15 +19,3 @@ class Category(StrEnum):
 
 
 INPUT = frozenset({Category.LOADING, Category.WAITING})
-
-LETTERS = {
-    Category.LOADING: "i",
-    Category.WAITING: "w",
-    Category.CHECKPOINT: "k",
-    Category.LOGGING: "l",
-    Category.EVALUATION: "e",
-    Category.COMMUNICATION: "m",
-    Category.SERVING: "s",
-    Category.COMPUTE: "c",
-}
-OF_LETTER = {letter: category for category, letter in LETTERS.items()}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from mooring.stacks.classify import Frame, Stack
 
 _LARGEST_BYTES = 4 << 20
 
@@ -30,3 +33,11 @@ class Sources:
             if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_BYTES:
                 return path.read_text(encoding="utf-8", errors="replace").splitlines()
         return []
+
+
+def with_text(stack: Stack, source: Callable[[str, int], str]) -> Stack:
+    """Only the innermost line is asked for: those above it are calls that have a frame."""
+    last = stack[-1]
+    if not last.own:
+        return stack
+    return (*stack[:-1], Frame(last.function, last.file, last.line, source(last.file, last.line)))

@@ -6,7 +6,6 @@ so that a py-spy that dies leaves nobody stopped. A look that met a stack in cha
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -27,22 +26,8 @@ def find_tool() -> str | None:
     return shutil.which("py-spy") or (str(beside) if beside.is_file() else None)
 
 
-def command(tool: str, pid: int, seconds: int, hz: int, output: Path) -> list[str]:
-    return [
-        tool, "record", "--nonblocking", "--idle", "--threads", "--full-filenames",
-        "--rate", str(hz), "--duration", str(seconds), "--format", "chrometrace",
-        "--output", str(output), "--pid", str(pid),
-    ]  # fmt: skip
-
-
 def dump_command(tool: str, pid: int) -> list[str]:
     return [tool, "dump", "--nonblocking", "--json", "--full-filenames", "--pid", str(pid)]
-
-
-def looks(text: str) -> int | None:
-    """How often py-spy really looked, as it says at its end: less than asked on a busy machine."""
-    told = re.search(r"Samples: (\d+)", text)
-    return int(told[1]) if told else None
 
 
 def hopeless(text: str) -> bool:

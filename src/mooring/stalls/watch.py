@@ -18,9 +18,8 @@ from typing import IO
 from mooring.record import RunRecord, Tail
 from mooring.record.journal import JsonValue, Line
 from mooring.stacks.classify import Stack
-from mooring.stacks.sources import Sources
+from mooring.stacks.sources import Sources, with_text
 from mooring.stacks.tool import complaint, dump_command
-from mooring.stacks.trace import with_text
 from mooring.stalls.progress import Progress
 from mooring.stalls.standing import ENDED, Moment, Standing, parse_dump, read_moment
 from mooring.stalls.verdict import Verdict, judge

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from building import check_run, member, run, use
 
+from mooring.account.looks import Call, Clock, Look, Place, RankLooks, Reads, Spot
 from mooring.doctor.facts import MemberFacts, ReadFacts, Repeats, StackFacts, Use
 from mooring.doctor.findings.often import times_less
 from mooring.doctor.findings.trainers import at_least
 from mooring.doctor.read_stacks import read_stacks
 from mooring.doctor.registry import Unknown
-from mooring.record.journal import Line
 from mooring.stacks.categories import Category
 
-EVER = (float("-inf"), float("inf"))
 OFTEN = {
     "checkpoint-often": Category.CHECKPOINT,
     "logging-often": Category.LOGGING,
@@ -256,76 +255,79 @@ def test_what_a_step_needs_and_where_files_are() -> None:
     assert told["needed to train all the time", "MB/s"] == pytest.approx(160.0)
 
 
-def line(seen: str, t: float = 100.0, hz: float = 10.0, **more: Any) -> Line:
-    return {"kind": "stacks", "pid": 7, "t": t, "hz": hz, "seen": seen, **more}
+_SEEN = {
+    "c": Call("~torch/nn/functional.py", "linear", 0),
+    "i": Call("train.py", "__getitem__", 3),
+    "k": Call("~torch/serialization.py", "save", 0),
+}
+MAIN = Call("train.py", "main", 9)
+
+
+def seen(letters: str, from_s: float = 100.0, hz: float = 10.0, **more: Any) -> RankLooks:
+    """A look for each letter."""
+    places = {letter: Place(Spot("R", stack=(call, MAIN))) for letter, call in _SEEN.items()}
+    looks = [
+        Look(from_s + place / hz, places[letter], lasts_s=1 / hz)
+        for place, letter in enumerate(letters)
+    ]
+    return RankLooks(0, 7, tuple(looks), **more)
+
+
+def both(first: RankLooks, second: RankLooks) -> RankLooks:
+    return RankLooks(0, 7, (*first.looks, *second.looks))
 
 
 def test_shares_are_of_time_not_of_looks() -> None:
     # 2 s at 10 looks a second, then 20 s at 2: of 22 s, 2 + 4 are loading.
-    told = [line("i" * 20), line("i" * 8 + "c" * 32, t=102.0, hz=2.0)]
-    [facts], _ = read_stacks(told, EVER)
+    told = both(seen("i" * 20), seen("i" * 8 + "c" * 32, 102.0, 2.0))
+    [facts] = read_stacks([told])
     assert facts.looks == 60
     assert facts.shares[Category.LOADING] == pytest.approx(6 / 22)
 
 
-def test_only_the_window_counts() -> None:
-    told = [line("k" * 40 + "c" * 40)]
-    [facts], _ = read_stacks(told, (104.0, 200.0))
-    assert facts.shares == {Category.COMPUTE: pytest.approx(1.0)}
-
-
-def test_too_few_looks_in_the_window_are_made_up_by_the_rest() -> None:
-    [facts], _ = read_stacks([line("k" * 20 + "c" * 20)], (103.0, 200.0))
-    assert facts.looks == 40
-    assert read_stacks([line("k" * 20)], EVER) == ((), "")
+def test_few_looks_say_nothing() -> None:
+    assert read_stacks([seen("k" * 20)]) == ()
 
 
 def test_how_often_it_comes() -> None:
     # 0.5 s of every 2 s; the last one is cut off.
-    told = [line(("k" * 5 + "c" * 15) * 4 + "kk")]
-    [facts], _ = read_stacks(told, EVER)
+    [facts] = read_stacks([seen(("k" * 5 + "c" * 15) * 4 + "kk")])
     assert facts.repeats[Category.CHECKPOINT].every_s == pytest.approx(2.0)
     assert facts.repeats[Category.CHECKPOINT].lasts_s == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "letters",
     [
         "kcc" * 20,
         # As a coin falls: 25 of 47 in rows of 2.3; chance alone gives 1 / (1 - 0.53) = 2.1.
         "kkckcckkkcckkckcccckkkkkcckckkkcckkkcccckkkccck",
     ],
 )
-def test_what_is_seen_here_and_there_has_no_interval(seen: str) -> None:
-    [facts], _ = read_stacks([line(seen)], EVER)
+def test_what_is_seen_here_and_there_has_no_interval(letters: str) -> None:
+    [facts] = read_stacks([seen(letters)])
     assert facts.shares[Category.CHECKPOINT] > 0.3
     assert Category.CHECKPOINT not in facts.repeats
 
 
-def test_pauses_between_records_are_no_intervals() -> None:
-    told = [line("cc" + "k" * 5 + "c" * 15, t=100.0 + 30 * place) for place in range(4)]
-    [facts], _ = read_stacks(told, EVER)
+def test_pauses_between_looks_are_no_intervals() -> None:
+    told = seen("cc" + "k" * 5 + "c" * 15)
+    for place in range(1, 4):
+        told = both(told, seen("cc" + "k" * 5 + "c" * 15, 100.0 + 30 * place))
+    [facts] = read_stacks([told])
     assert Category.CHECKPOINT not in facts.repeats
 
 
 def test_processes_apart_and_what_they_read() -> None:
-    io: Line = {
-        "span_s": 4.0, "loaders": 2, "asked_bytes": 8000, "calls": 40, "fetched_bytes": 400,
-        "files": 3, "kinds": {"ext4": 1, "nfs4": 2},
-    }  # fmt: skip
-    places: Line = {"loading": {"read (a.py:1)": 3, "read (a.py:2)": 9}, "nonsense": {"x": 1}}
-    told = [line("i" * 40, io=io, places=places), {**line("c" * 40), "pid": 8}]
-    [first, second], error = read_stacks(told, EVER)
-    assert (first.loaders, second.loaders, error) == (2, 0, "")
-    assert first.reads == ReadFacts(2000.0, 10.0, 100.0, ("nfs4", "ext4"), files=3)
-    assert first.places == {Category.LOADING: "read (a.py:2)"}
+    io = Reads(4.0, 8000.0, 40.0, 400.0, 2.0, 3, {"ext4": 1.0, "nfs4": 2.0})
+    clock = Clock(4.0, 1.0, 1.0, 0.0, 2.0)
+    [first, second] = read_stacks([seen("i" * 40, io=io, helpers=2, clock=clock), seen("c" * 40)])
+    assert (first.loaders, second.loaders) == (2, 0)
+    assert first.reads == ReadFacts(
+        2000.0, 10.0, 100.0, ("nfs4", "ext4"), files=3, main_cpus=0.5, loader_cpus=0.5
+    )
+    assert first.places == {Category.LOADING: "__getitem__ (train.py:3)"}
     assert second.reads is None
-
-
-def test_what_went_wrong_is_passed_on_where_nothing_is_known() -> None:
-    failed: Line = {"kind": "stacks", "pid": 7, "t": 1.0, "error": "no Python"}
-    assert read_stacks([failed], EVER) == ((), "no Python")
-    assert read_stacks([failed, line("c" * 40)], EVER)[1] == ""
 
 
 @pytest.mark.parametrize(

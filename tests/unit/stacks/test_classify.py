@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.stacks.categories import LETTERS, OF_LETTER, Category
+from mooring.stacks.categories import Category
 from mooring.stacks.classify import Frame, Stack, classify, read_table
 
 LIB = "/venv/lib/python3.11/site-packages/"
@@ -140,10 +140,6 @@ def test_imports_are_about_nothing() -> None:
     assert category(module) is Category.COMPUTE
     assert category("_find <frozen importlib._bootstrap>", f"get {LIB}PIL/x.py") is Category.COMPUTE
     assert classify([()])[0].category is Category.COMPUTE
-
-
-def test_letters_are_unambiguous() -> None:
-    assert len(OF_LETTER) == len(LETTERS) == len(Category)
 
 
 def test_every_rule_of_the_table_names_files_or_is_about_own_code() -> None:

@@ -34,11 +34,11 @@ class Settings:
     step_pattern: str | None
     examples_per_step: int | None
     sample_interval_s: float = 1.0
-    watched: bool = False
-    """Whether this process looks at what the programs do."""
+    looks: bool = True
+    """Whether the launchers look at what the programs do, and this process at a standstill."""
 
 
-def settings_of(job: TrainingJob, working_dir: Path, *, watched: bool) -> Settings:
+def settings_of(job: TrainingJob, working_dir: Path, *, looks: bool) -> Settings:
     spec = job.spec
     return Settings(
         working_dir=working_dir,
@@ -48,7 +48,7 @@ def settings_of(job: TrainingJob, working_dir: Path, *, watched: bool) -> Settin
         step_source=spec.step_metrics.source,
         step_pattern=spec.step_metrics.pattern,
         examples_per_step=spec.step_metrics.examples_per_step,
-        watched=watched,
+        looks=looks,
     )
 
 
@@ -131,5 +131,6 @@ def _document(
         "sample_interval_s": settings.sample_interval_s,
         "grace_s": settings.grace_s,
         "agent": agent,
-        "watcher": run.info.pid if settings.watched else None,
+        "looks": settings.looks,
+        "watcher": run.info.pid if settings.looks else None,
     }

@@ -32,7 +32,7 @@ _KIND = Kind(
 )
 _PAGE = Page(
     why="While a trainer writes a checkpoint it does not train, and all that wait for it wait.",
-    measured="Looks at the main thread of each trainer with py-spy while the job trained: the "
+    measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in functions that save (torch.save, tf.train.Checkpoint, Keras, "
     "safetensors, numpy, pickle). Reported when that is surely more than 5 %.",
     fix="Save less often: the finding says how much less would cost 2 %. Or save in the "

@@ -30,7 +30,7 @@ _KIND = Kind(
 )
 _PAGE = Page(
     why="A trainer that evaluates does not train, and in a gang all others wait for it.",
-    measured="Looks at the main thread of each trainer with py-spy while the job trained: the "
+    measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in functions that are called so (evaluate, validate, eval_step…), "
     "Keras' and other trainers' evaluation, scikit-learn's and torchmetrics' metrics. "
     "Names can mislead: likely, not certain. Reported when that is surely more than "

@@ -35,7 +35,7 @@ _FULL = 0.85
 _SERVED = 0.5
 _PAGE = Page(
     why="While a trainer waits for its next batch, or reads and decodes it, no device computes.",
-    measured="Looks at the main thread of each trainer with py-spy while the job trained: the "
+    measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in which it waits for loaders (torch's DataLoader, tf.data's iterator) or "
     "prepares data itself (a dataset's `__getitem__`, collating, image and table readers, "
     "`open`). Reported when that is surely more than 20 %, unless its loaders wait for a CPU. "

@@ -34,7 +34,7 @@ _KIND = Kind(
 _PAGE = Page(
     why="Every line and every summary that a step waits for is time in which it does not "
     "train; on a network file system each flush is a round trip.",
-    measured="Looks at the main thread of each trainer with py-spy while the job trained: the "
+    measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in print, logging, TensorBoard, W&B, MLflow or progress bars. "
     "Reported when that is surely more than 5 %.",
     fix="Log every so many steps, without flushing each line; keep values on the device "

@@ -8,7 +8,7 @@ from mooring.doctor.facts import MemberFacts, RunFacts, StackFacts
 from mooring.doctor.registry import Unknown
 from mooring.stacks.categories import Category
 
-STACKS = "stacks/M.jsonl"
+STACKS = "samples/M.jsonl, looks"
 #: One-sided, 95 %: a share of 0.15 in 50 looks may be 0.07.
 _DEVIATIONS = 1.64
 _SERVES = 0.5
