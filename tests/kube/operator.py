@@ -55,7 +55,8 @@ class Flags:
     lease_s: float | None = None
     """None: no election, so that one which was killed is replaced without a wait."""
     lease_namespace: str = ""
-    """Default: the namespace of its jobs. Replicas of one operator share it."""
+    """Where its lease and its key lie. Default: the namespace of its jobs, or with `as_account` the
+    one where the account may use them. Replicas of one operator share it."""
     as_account: bool = False
     """With the rights of the installed ServiceAccount instead of the admin's."""
     image: str = IMAGE
@@ -76,10 +77,10 @@ class OperatorProcess:
 
     def command(self) -> list[str | Path]:
         flags = self._flags
-        home = flags.lease_namespace or self._namespace
+        home = flags.lease_namespace or (NAMESPACE if flags.as_account else self._namespace)
         election: list[str] = ["--no-leader-elect"]
         if flags.lease_s is not None:
-            election = [f"--lease-duration={flags.lease_s}", f"--operator-namespace={home}"]
+            election = [f"--lease-duration={flags.lease_s}"]
         return [
             sys.executable,
             "-m",
@@ -89,6 +90,7 @@ class OperatorProcess:
             f"--namespace={self._namespace}",
             f"--image={flags.image}",
             f"--metrics-port={self.port}",
+            f"--operator-namespace={home}",
             *election,
             *flags.more,
         ]

@@ -65,8 +65,9 @@ def _ask_version(context: str | None, kubeconfig: Path | None) -> str:
 @click.option(
     "--without",
     multiple=True,
-    type=click.Choice(["webhook"]),
-    help="webhook: no check of jobs before they are stored. The operator still checks them.",
+    type=click.Choice(["webhook", "network-policy"]),
+    help="webhook: no check of jobs before they are stored, the operator still checks them; "
+    "network-policy: jobs get none, and their ports are open to the cluster. Repeatable.",
 )
 @click.option(
     "--with",
@@ -119,6 +120,7 @@ def install(
         webhook="webhook" not in without,
         kubelet_config="kubelet-config" in extras,
         volcano="volcano" in extras,
+        network_policy="network-policy" not in without,
         watch=tuple(dict.fromkeys(_check_namespace(one, "--watch") for one in watch)),
         kube_version=server,
     )

@@ -41,7 +41,8 @@ from mooring.cli.kube_options import access_of, kube_context
 @click.option(
     "--operator-namespace",
     envvar="POD_NAMESPACE",
-    help="Where the lease lies, and the webhook's Service. [default: the context's namespace]",
+    help="Where the lease and the operator's key lie, and the webhook's Service. [default: the "
+    "context's namespace]",
 )
 @click.option("--lease-duration", type=click.FloatRange(1), default=15.0, show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=8, show_default=True)
@@ -73,6 +74,20 @@ from mooring.cli.kube_options import access_of, kube_context
     help="Seconds that a node may be not ready until pods on it that were told to go are removed "
     "without its word: a member may then run twice. 0: never.",
 )
+@click.option(
+    "--network-policy/--no-network-policy",
+    default=True,
+    show_default=True,
+    help="Give each job a NetworkPolicy: only its own pods may reach its ports.",
+)
+@click.option(
+    "--api-server-cidr",
+    "api_servers",
+    multiple=True,
+    metavar="CIDR",
+    help="Where the API servers' questions for figures come from, for that policy; without it the "
+    "port for them is open to all who hold the job's token. Repeatable.",
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=9090, show_default=True)
 @click.option(
     "--webhook-port",
@@ -98,6 +113,8 @@ def operator(
     figures_every: float,
     kubelet_config: bool,
     lost_node_after: float,
+    network_policy: bool,
+    api_servers: tuple[str, ...],
     metrics_port: int,
     webhook_port: int,
     log_format: str,
@@ -131,6 +148,20 @@ def operator(
         figures_s=figures_every,
         ask_kubelets=kubelet_config,
         lost_node_after_s=lost_node_after,
+        home=home,
+        network_policy=network_policy,
+        api_servers=tuple(map(_address_range, api_servers)),
     )
     webhook = Webhook(webhook_port, home) if webhook_port else None
     asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))
+
+
+def _address_range(text: str) -> str:
+    """As an API server takes it. Raises BadParameter."""
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        hint = f"{error}; accepted: an address range such as 10.0.0.0/28"
+        raise click.BadParameter(hint, param_hint="--api-server-cidr") from None

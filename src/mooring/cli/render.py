@@ -44,7 +44,7 @@ def render(
 
     The job, its files, its Service and its pods, each with its node. If the job would have to
     wait, there are no pods, standard error says why, and the exit code is 0 all the same. The
-    job's uid, which only a server can give, is all zeros; so is the token of an MPI job left out.
+    job's uid, which only a server can give, is all zeros; so is its token left out.
     """
     import asyncio
     import time

@@ -19,7 +19,7 @@ from mooring.spec.write import dump_yaml
 from mooring.version import VERSION
 
 #: Values that are true or false, or a list that may be empty (`watch`), as in `_settings`.
-_FLAGS = ("webhook", "kubeletConfig", "volcano", "watch")
+_FLAGS = ("webhook", "kubeletConfig", "volcano", "networkPolicy", "watch")
 _LIST = "watch"
 #: Stand for values while the manifests are made. YAML puts quotes around a text that begins with @.
 _NAMESPACE, _IMAGE, _WATCHED, _REPLICAS = "@namespace@", "@image@", "@watched@", 77_000_077
@@ -53,6 +53,8 @@ webhook: true
 kubeletConfig: false
 # Whether the operator may make PodGroups, for jobs with `scheduler: volcano`.
 volcano: false
+# Whether each job gets a NetworkPolicy: only its own pods may then reach its ports.
+networkPolicy: true
 # The only namespaces of jobs; the operator then may write nowhere else. Empty: all namespaces.
 watch: []
 """
@@ -102,7 +104,7 @@ def _templates() -> Iterable[tuple[str, str]]:
 
 
 def _settings(choice: Choice) -> Settings:
-    webhook, kubelet_config, volcano, watch = choice
+    webhook, kubelet_config, volcano, network_policy, watch = choice
     return Settings(
         namespace=_NAMESPACE,
         image=_IMAGE,
@@ -110,6 +112,7 @@ def _settings(choice: Choice) -> Settings:
         webhook=webhook,
         kubelet_config=kubelet_config,
         volcano=volcano,
+        network_policy=network_policy,
         watch=(_WATCHED,) if watch else (),
     )
 

@@ -140,6 +140,7 @@ def _arguments(settings: Settings) -> list[str]:
         f"--webhook-port={WEBHOOK_PORT if settings.webhook else 0}",
         "--log-format=json",
         *(["--kubelet-config"] if settings.kubelet_config else []),
+        *([] if settings.network_policy else ["--no-network-policy"]),
         *watched,
     ]
 

@@ -11,6 +11,8 @@ VERSION: Final = "v1"
 NAMESPACE: Final = "mooring-system"
 OPERATOR: Final = "mooring-operator"
 LEASE: Final = "mooring-operator"
+#: Holds what the tokens of jobs are made with.
+KEY_SECRET: Final = "mooring-operator-key"
 METRICS_SERVICE: Final = "mooring-metrics"
 WEBHOOK_SERVICE: Final = "mooring-webhook"
 WEBHOOK_CONFIGURATION: Final = "mooring"

@@ -1,7 +1,7 @@
 """What the operator may do, and nothing else: one grant a line of the table, each with its reason.
 
-No wildcard, no secret is read, no logs, no exec. Roles for people join the cluster's own `view`,
-`edit` and `admin` by aggregation.
+No wildcard, no secret is read but its own key, no logs, no exec. Roles for people join the
+cluster's own `view`, `edit` and `admin` by aggregation.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from mooring.install.names import (
     GROUP,
+    KEY_SECRET,
     LEASE,
     OPERATOR,
     WEBHOOK_CONFIGURATION,
@@ -105,7 +106,15 @@ def grants(settings: Settings) -> Iterator[Grant]:
         ("get", "create", *_FOLLOW),
         "one headless Service a job; followed: it is made again if somebody deletes it",
     )
-    yield Grant(jobs, "", ("secrets",), ("create",), "the token of MPI agents; never read")
+    yield Grant(jobs, "", ("secrets",), ("create",), "a job's token, for its pods; never read")
+    if settings.network_policy:
+        yield Grant(
+            jobs,
+            "networking.k8s.io",
+            ("networkpolicies",),
+            ("create",),
+            "only a job's own pods may reach its ports (`--no-network-policy`: without)",
+        )
     yield Grant(jobs, "", ("events",), ("create",), "what `kubectl describe` shows")
     yield Grant(
         jobs, GROUP, ("trainingjobs",), (*_FOLLOW, "delete"), "the jobs; delete: ttlAfterFinished"
@@ -119,6 +128,8 @@ def grants(settings: Settings) -> Iterator[Grant]:
             ("get", "create", "delete"),
             "`scheduler: volcano` (`--with volcano`)",
         )
+    yield Grant(own, "", ("secrets",), ("create",), "its key, which tokens are made with")
+    yield Grant(own, "", ("secrets",), ("get",), "the same key after a restart", (KEY_SECRET,))
     leases = "coordination.k8s.io"
     yield Grant(own, leases, ("leases",), ("create",), "one replica leads at a time")
     yield Grant(own, leases, ("leases",), ("get", "update"), "to hold and hand on", (LEASE,))

@@ -26,7 +26,8 @@ def parse_kube_version(text: str) -> KubeVersion:
 @dataclass(frozen=True)
 class Settings:
     """`watch`: the only namespaces of jobs, none for all; `kubelet_config`: whether the operator
-    may ask kubelets for their settings; `kube_version`: of the server, None if it is not known.
+    may ask kubelets for their settings; `network_policy`: whether each job gets a NetworkPolicy;
+    `kube_version`: of the server, None if it is not known.
     """
 
     namespace: str = NAMESPACE
@@ -35,6 +36,7 @@ class Settings:
     webhook: bool = True
     kubelet_config: bool = False
     volcano: bool = False
+    network_policy: bool = True
     watch: tuple[str, ...] = ()
     kube_version: KubeVersion | None = None
 

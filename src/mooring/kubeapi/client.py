@@ -143,12 +143,12 @@ class Client(Connection):
             return False
         return True
 
-    async def proxy(self, pod: str, namespace: str, port: int, path: str) -> Json:
+    async def proxy(self, pod: str, namespace: str, port: int, path: str) -> Answer:
         """What a pod answers over HTTP, through the API server. Pods are not trusted: a long
         answer is none (Unreachable)."""
         route = POD.path(namespace, f"{pod}:{port}", "proxy") + path
         request = Request("GET", route, "pods/proxy", most_bytes=_LARGEST_POD_ANSWER_BYTES)
-        return (await self.answer(request)).read()
+        return await self.answer(request)
 
     async def pod_log(
         self, pod: str, namespace: str, params: Mapping[str, str]

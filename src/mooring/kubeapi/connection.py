@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -71,6 +71,7 @@ class Answer:
     raw: bytes
     to: str
     media: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def read(self) -> Object:
         """Raises Unreachable for what is no object: it is not the API server who said that."""
@@ -200,6 +201,7 @@ class Connection:
             ) as response:
                 raw = await _read(response, request.most_bytes)
                 media = response.headers.get("Content-Type", JSON)
+                told_headers = response.headers
                 status, retry_after_s = response.status, _retry_after_s(response)
                 again = status == 503 and "Retry-After" in response.headers
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
@@ -210,7 +212,7 @@ class Connection:
         if status >= 400:
             told = _told(raw, media)
             raise api_error(429 if again else status, told, str(request), retry_after_s)
-        return Answer(raw, str(request), media)
+        return Answer(raw, str(request), media, told_headers)
 
     async def _headers(self, accept: str, *, refused: bool) -> dict[str, str]:
         headers = {"Accept": accept}

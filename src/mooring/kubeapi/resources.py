@@ -46,6 +46,7 @@ STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", n
 CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
 EVENT = Kind("", "v1", "Event", "events")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 TRAINING_JOB = Kind("mooring.dev", "v1", "TrainingJob", "trainingjobs")
 POOL = Kind("mooring.dev", "v1", "Pool", "pools", namespaced=False)
 NODE_TOPOLOGY = Kind(

@@ -11,12 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import signal
 import socket
 import time
 from functools import partial
 
-from . import children, wire
+from . import children, proof, wire
 from .errors import LauncherError
 
 TYPE_CHECKING = False
@@ -75,9 +76,10 @@ class RankAgent:
                 self.loop.watch(self._listener.fileno(), None)
                 self.loop.at(time.monotonic() + 0.1, self.serve)
             return
-        if sum(call.child is None for call in self.calls) >= _STRANGERS:
-            connection.close()
-            return
+        strangers = [call for call in self.calls if call.is_stranger]
+        if len(strangers) >= _STRANGERS:
+            # Any of them: who floods the port cannot choose that the job's own callers go.
+            random.choice(strangers).part()
         self.calls.add(_Call(self, connection))
 
 
@@ -90,14 +92,19 @@ class _Call:
         self._connection = connection
         self._inbox = wire.Inbox()
         self._unsent = bytearray()
-        self._nonce = wire.new_nonce()
+        self._nonces = proof.new_nonce()
+        self._proven = False
         self._code: int | None = None
         self._open_pipes: dict[int, bytes] = {}
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         agent.loop.at(time.monotonic() + _AUTHENTICATION_S, self._too_late)
-        self._send(wire.NONCE, self._nonce)
+        self._send(wire.NONCE, self._nonces)
+
+    @property
+    def is_stranger(self) -> bool:
+        return not self._proven
 
     # From the caller.
 
@@ -112,19 +119,35 @@ class _Call:
             self._caller_gone()
             return
         try:
-            frames = self._inbox.feed(data, longest=wire.LONGEST_REQUEST_BYTES)
-            for kind, payload in frames:
-                if self.child is None and kind == wire.REQUEST:
-                    self._begin(payload)
-                elif self.child is not None and kind == wire.SIGNAL and len(payload) == 1:
-                    self._forward(payload[0])
-                else:
-                    raise wire.Garbled
-        except (wire.Garbled, ValueError, KeyError):
+            self._take(data)
+        except Exception:
+            # Whatever a caller says ends its call and nothing else.
             self._caller_gone()
 
+    def _take(self, data: bytes) -> None:
+        longest = wire.LONGEST_REQUEST_BYTES if self._proven else wire.LONGEST_HELLO_BYTES
+        for kind, payload in self._inbox.feed(data, longest=longest):
+            if not self._proven and kind == wire.HELLO:
+                self._welcome(payload)
+            elif self._proven and self.child is None and kind == wire.REQUEST:
+                self._begin(payload)
+            elif self.child is not None and kind == wire.SIGNAL and len(payload) == 1:
+                self._forward(payload[0])
+            else:
+                raise wire.Garbled
+
+    def _welcome(self, payload: bytes) -> None:
+        token = self._agent.token
+        theirs = wire.open_hello(token, self._nonces, payload)
+        if theirs is None:
+            self._refuse("the token is wrong")
+            return
+        self._proven = True
+        self._send(wire.SHOWN, proof.prove(token, proof.AGENT, self._nonces, theirs))
+        self._nonces += theirs
+
     def _begin(self, payload: bytes) -> None:
-        body = wire.open_request(self._agent.token, self._nonce, payload)
+        body = wire.open_request(self._agent.token, self._nonces, payload)
         if body is None:
             self._refuse("the token is wrong")
             return
@@ -162,6 +185,10 @@ class _Call:
     def _too_late(self) -> None:
         if self.child is None and self in self._agent.calls:
             self._close()
+
+    def part(self) -> None:
+        """End a call that has shown nothing yet."""
+        self._close()
 
     # To the caller.
 
@@ -225,6 +252,7 @@ class _Call:
             self._agent.loop.watch(fd, partial(self._pipe_readable, fd) if wanted else None)
 
     def _close(self) -> None:
+        self._inbox, self._unsent = wire.Inbox(), bytearray()
         if self._connection.fileno() >= 0:
             self._agent.loop.watch(self._connection.fileno(), None)
             self._connection.close()

@@ -1,7 +1,9 @@
 """The leader's side of a meeting: who of the gang is there, who may go, what everyone says.
 
 Speaks two languages on one port: lines of JSON with the members, HTTP with whoever asks: `/status`
-is what each is doing now, `/history` what their journals said in the last minutes.
+is what each is doing now, `/history` what their journals said in the last minutes. Both are for
+those who hold the job's token. The port is open to the whole network, so strangers are few at a
+time, short of time, and cost some kilobytes each.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import socket
 import time
 
 from .errors import LauncherError
+from .guest import Guest
 from .history import History
-from .talk import Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +27,17 @@ if TYPE_CHECKING:
     from .loop import Loop
 
 _BACKLOG = 4096
-_LONGEST_LINE = 64 * 1024
 _RETRY_S = 0.5
+#: Beside as many as there are members, who may all come at once.
+_MOST_STRANGERS = 64
+_MOST_ASKERS = 16
+#: How long a stranger may stay one, and an asker may take to read its answer.
+_AUTHENTICATION_S = 10.0
+_ANSWER_S = 30.0
+_LOOK_EVERY_S = 1.0
+#: What a member says of itself: the launcher says a dozen things.
+_MOST_FIELDS = 64
+_LONGEST_DOING = 32 * 1024
 
 
 class Book:
@@ -37,13 +49,17 @@ class Book:
         self._let: dict[str, int] = {}
         self._doing: dict[str, dict[str, Any]] = {}
         self._history = History()
-        self._guests: set[_Guest] = set()
+        self._guests: set[Guest] = set()
+        self._members = frozenset([peer.member for peer in contract.peers] + [contract.member])
+        self._looks_after = False
         self._is_open = False
         self._listener = _listen(contract.meeting_port)
         loop.watch(self._listener.fileno(), self._accept)
 
     def arrive(self, member: str, attempt: int, was_open: bool) -> str:
         """Enter a member; the answer is why it may not come in, or nothing."""
+        if member not in self._members or attempt < 0:
+            return "no such member is expected here"
         if not was_open and self._let.get(member, -1) >= attempt:
             return "attempt %d of %s has already run" % (attempt, member)
         self._there[member] = attempt
@@ -65,20 +81,44 @@ class Book:
         return self._is_open
 
     def doing(self, member: str, fields: dict[str, Any]) -> None:
-        self._doing.setdefault(member, {}).update(fields)
+        before = self._doing.setdefault(member, {})
+        if len(before) + len(fields) <= _MOST_FIELDS or before.keys() >= fields.keys():
+            before.update(fields)
 
     def record(self, member: str, record: dict[str, Any]) -> None:
-        self._history.add(member, record)
+        """One of the leader's own."""
+        self._history.add(member, record, len(json.dumps(record)))
 
     def history(self) -> bytes:
         return self._history.document()
 
-    def leave(self, guest: _Guest) -> None:
+    def hear(self, member: str, said: dict[str, Any], size: int) -> None:
+        """What a member says: a record of its journal, or how it is doing."""
+        record = said.pop("record", None)
+        if record is not None:
+            self._history.add(member, dict(record), size)
+        elif size <= _LONGEST_DOING:
+            self.doing(member, said)
+
+    def greet(self, guest: Guest) -> None:
+        """A member has shown who it is; an older connection of it is over."""
+        for other in list(self._guests):
+            if other is not guest and other.member == guest.member:
+                other.close()
+        if self._is_open:
+            guest.let_in()
+
+    def leave(self, guest: Guest) -> None:
         self._guests.discard(guest)
         # It may be here on a newer connection already.
         again = any(other.member == guest.member for other in self._guests)
         if guest.member and not self._is_open and not again:
             self._there.pop(guest.member, None)
+
+    def make_room_to_answer(self) -> None:
+        askers = sorted((one for one in self._guests if one.asks), key=lambda one: one.since)
+        for guest in askers[:-_MOST_ASKERS]:
+            guest.close()
 
     def status(self) -> bytes:
         body = {
@@ -100,76 +140,35 @@ class Book:
                 self._loop.watch(fd, None)
                 self._loop.at(time.monotonic() + _RETRY_S, lambda: self._watch_again(fd))
             return
-        self._guests.add(_Guest(self, connection, self._loop, self._contract))
+        strangers = [one for one in self._guests if one.is_stranger]
+        if len(strangers) >= _MOST_STRANGERS + len(self._members):
+            # Any of them: who floods the port cannot choose that members go.
+            random.choice(strangers).close()
+        now = time.monotonic()
+        self._guests.add(Guest(self, connection, self._loop, self._contract, now))
+        if not self._looks_after:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._looks_after = True
+        self._loop.at(time.monotonic() + _LOOK_EVERY_S, self._look_after)
+
+    def _look_after(self) -> None:
+        """Part with those whose time is over."""
+        now, passing = time.monotonic(), False
+        for guest in list(self._guests):
+            if guest.member:
+                continue
+            if now >= guest.since + (_ANSWER_S if guest.asks else _AUTHENTICATION_S):
+                guest.close()
+            else:
+                passing = True
+        self._looks_after = False
+        if passing:
+            self._look_later()
 
     def _watch_again(self, fd: int) -> None:
         self._loop.watch(fd, self._accept)
-
-
-class _Guest:
-    """One connection to the leader: a member, or somebody who asks for the status."""
-
-    def __init__(
-        self, book: Book, connection: socket.socket, loop: Loop, contract: Contract
-    ) -> None:
-        self._book, self._contract = book, contract
-        self._rest = b""
-        self._told_open = False
-        self.member = ""
-        connection.setblocking(False)
-        self._talk = Talk(loop, connection, self._heard, lambda: book.leave(self))
-
-    def let_in(self) -> None:
-        if self.member and not self._told_open:
-            self._told_open = True
-            self._talk.send(b"open\n")
-
-    def _heard(self, data: bytes) -> None:
-        self._rest += data
-        if not self.member and self._rest.startswith(b"GET "):
-            if b"\r\n\r\n" in self._rest or len(self._rest) > _LONGEST_LINE:
-                self._answer()
-            return
-        *lines, self._rest = self._rest.split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
-            self._talk.close()
-            return
-        for line in lines:
-            self._take(line)
-
-    def _take(self, line: bytes) -> None:
-        try:
-            said = json.loads(line.decode("utf-8"))
-            if self.member:
-                record = said.pop("record", None)
-                if record is not None:
-                    self._book.record(self.member, dict(record))
-                self._book.doing(self.member, dict(said))
-                return
-            contract = self._contract
-            run, epoch = said["run"], said["epoch"]
-            member, attempt = str(said["member"]), int(said["attempt"])
-        except (ValueError, KeyError, TypeError, AttributeError):
-            self._talk.close()
-            return
-        why = "another run or epoch meets here"
-        if run == contract.run and epoch == contract.epoch:
-            why = self._book.arrive(member, attempt, bool(said.get("open")))
-        if why:
-            self._talk.send(("refused: %s\n" % why).encode("utf-8"), last=True)
-            return
-        self.member = member
-        if self._book.is_open:
-            self.let_in()
-
-    def _answer(self) -> None:
-        asks_history = self._rest.startswith(b"GET /history ")
-        body = self._book.history() if asks_history else self._book.status()
-        head = (
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            "Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
-        )
-        self._talk.send(head.encode("ascii") + body, last=True)
 
 
 def _listen(port: int) -> socket.socket:

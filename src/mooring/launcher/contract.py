@@ -94,6 +94,9 @@ class Contract:
         self.meeting_members: int = meeting("members", _positive, 1)
         if self.gate == "meeting" and not (self.meeting_host and self.meeting_port):
             raise LauncherError("contract: meeting has no host or port, but the gate is there")
+        self.meeting_token: str = meeting("token", _string, "")
+        if self.gate == "meeting" and not self.meeting_token:
+            raise LauncherError("contract: meeting.token is empty: anyone could come in")
         self.echo: bool = take("echo", _boolean, False)
 
         agent = take.inside("agent")

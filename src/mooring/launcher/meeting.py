@@ -3,8 +3,9 @@
 No API server is asked, so a gang of any size starts without a single call. The same connections
 carry what each member is doing, and the meeting point answers `GET /status` with all of it.
 
-A line of JSON each way. A member says who it is, whether its gate is already open (it lost the
-connection, not its place) and later how it is doing; it hears `open`, or why it may not join.
+A line of JSON each way. Both sides first show that they hold the job's token. A member says who it
+is, whether its gate is already open (it lost the connection, not its place) and later how it is
+doing; it hears `open`, or why it may not join.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import json
 import socket
 import time
 
+from . import proof
 from .book import Book
+from .guest import Identity
 from .history import MOST_KEPT
 from .sharing import KEPT
-from .talk import Talk
+from .talk import LONGEST_GREETING, LONGEST_LINE, Lines, Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +87,9 @@ class _Visitor:
         self._contract, self._loop, self._address = contract, loop, address
         self._let_in, self._refuse = let_in, refuse
         self._talk: Talk | None = None
-        self._rest = b""
+        self._lines = Lines()
+        self._nonce = b""
+        self._welcome = False
         self._open = False
         self._doing: dict[str, Any] = {}
         self._kept: list[dict[str, Any]] = []
@@ -92,14 +97,14 @@ class _Visitor:
 
     def tell(self, fields: dict[str, Any]) -> None:
         self._doing.update(fields)
-        if self._talk is not None and not self._talk.behind:
+        if self._talk is not None and self._welcome and not self._talk.behind:
             self._say(self._doing)
 
     def pass_on(self, record: dict[str, Any]) -> None:
         kept = record["kind"] in KEPT
         if kept and len(self._kept) < MOST_KEPT:
             self._kept.append(record)
-        if self._talk is not None and (kept or not self._talk.behind):
+        if self._talk is not None and self._welcome and (kept or not self._talk.behind):
             self._say({"record": record})
 
     def _connect(self) -> None:
@@ -121,16 +126,29 @@ class _Visitor:
             connection.close()
             self._come_again()
             return
-        self._rest = b""
+        self._lines, self._welcome = Lines(), False
+        self._nonce = proof.new_nonce()
         self._talk = Talk(self._loop, connection, self._heard, self._come_again)
+        self._say({"hello": self._nonce.hex()})
+
+    def _enter(self, answer: dict[str, Any]) -> None:
+        """The host has shown itself; only then is it told anything."""
         contract = self._contract
+        theirs = proof.from_hex(answer["nonce"], proof.NONCE_BYTES)
+        shown = proof.from_hex(answer["proof"], proof.PROOF_BYTES)
+        if not proof.holds(contract.meeting_token, shown, proof.HOST, self._nonce, theirs):
+            raise ValueError("not the meeting of this job")
+        me = Identity(contract.run, contract.epoch, contract.member, contract.attempt, self._open)
+        made = proof.prove(contract.meeting_token, proof.GUEST, self._nonce + theirs, me.signed())
+        self._welcome = True
         self._say(
             {
-                "run": contract.run,
-                "epoch": contract.epoch,
-                "member": contract.member,
-                "attempt": contract.attempt,
-                "open": self._open,
+                "run": me.run,
+                "epoch": me.epoch,
+                "member": me.member,
+                "attempt": me.attempt,
+                "open": me.was_open,
+                "proof": made.hex(),
             }
         )
         if self._doing:
@@ -140,18 +158,20 @@ class _Visitor:
 
     def _say(self, fields: dict[str, Any]) -> None:
         if self._talk is not None:
-            line = json.dumps(fields, separators=(",", ":")).encode("utf-8") + b"\n"
-            self._talk.send(line)
+            line = json.dumps(fields, separators=(",", ":")).encode("utf-8")
+            if len(line) <= LONGEST_LINE:
+                self._talk.send(line + b"\n")
 
     def _heard(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if line == b"open":
+        for line in self._lines.feed(data, LONGEST_GREETING):
+            if not self._welcome:
+                self._enter(json.loads(line.decode("utf-8")))
+            elif line == b"open":
                 self._open = True
                 self._let_in()
             elif line.startswith(b"refused: "):
                 self._refuse(line[9:].decode("utf-8", "replace"))
 
     def _come_again(self) -> None:
-        self._talk = None
+        self._talk, self._welcome = None, False
         self._loop.at(time.monotonic() + (_LATER_S if self._open else _RETRY_S), self._connect)

@@ -37,6 +37,10 @@ def read_document() -> dict[str, Any]:
     agent = document.get("agent")
     if isinstance(agent, dict) and "token_env" in agent:
         agent["token"] = os.environ.get(str(agent["token_env"]), "")
+    meeting = document.get("meeting")
+    if isinstance(meeting, dict) and "token_env" in meeting:
+        # The program has no use for it.
+        meeting["token"] = os.environ.pop(str(meeting["token_env"]), "")
     return document
 
 

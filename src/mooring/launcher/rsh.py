@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 
-from . import wire
+from . import proof, wire
 from .errors import LauncherError
 from .loop import Loop
 
@@ -78,6 +78,8 @@ class _Caller:
         self._token = token
         self._command = command
         self._inbox = wire.Inbox()
+        self._nonce, self._agents = proof.new_nonce(), b""
+        self._shown = False
         self._code: int | None = None
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -105,14 +107,26 @@ class _Caller:
             raise LauncherError("the rank agent's answer makes no sense") from None
         for kind, payload in frames:
             if kind == wire.NONCE:
-                body = json.dumps({"command": self._command}).encode("ascii")
-                self._send(wire.REQUEST, wire.close_request(self._token, payload, body))
-            elif kind == wire.OUT:
+                self._agents = payload
+                self._send(wire.HELLO, wire.close_hello(self._token, payload, self._nonce))
+            elif kind == wire.SHOWN:
+                self._ask(payload)
+            elif kind == wire.OUT and self._shown:
                 _write(1, payload)
             elif kind == wire.ERR:
                 _write(2, payload)
             elif kind == wire.EXIT:
-                self._code = payload[0]
+                # Before the agent has shown itself it can only have refused.
+                self._code = payload[0] if self._shown and payload else wire.FAILED
+
+    def _ask(self, shown: bytes) -> None:
+        """The command is for the job's own agent: whoever else listens there does not get it."""
+        if not proof.holds(self._token, shown, proof.AGENT, self._agents, self._nonce):
+            raise LauncherError("the rank agent does not hold the job's token")
+        self._shown = True
+        body = json.dumps({"command": self._command}).encode("ascii")
+        nonces = self._agents + self._nonce
+        self._send(wire.REQUEST, wire.close_request(self._token, nonces, body))
 
     def _forward(self, number: int) -> None:
         self._send(wire.SIGNAL, bytes([number]))

@@ -1,4 +1,4 @@
-"""One connection of a meeting: bytes in as they come, bytes out as the other side takes them."""
+"""One connection of a meeting: lines in as they come, bytes out as the other side takes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ if TYPE_CHECKING:
 
     from .loop import Loop
 
+#: Of those who have shown that they belong to the job.
+LONGEST_LINE = 256 * 1024
+#: Of strangers: who it is, or the head of a question over HTTP.
+LONGEST_GREETING = 8 * 1024
+
 
 class Talk:
-    """`heard` gets what arrives; `gone` is called once, when the connection is over."""
+    """`heard` gets what arrives; `gone` is called once, when the connection is over.
+
+    Whatever the other side says, no exception of reading it goes beyond this connection.
+    """
 
     def __init__(
         self,
@@ -31,6 +39,10 @@ class Talk:
         """Is something on its way that the other side has not taken?"""
         return bool(self._unsent)
 
+    @property
+    def closed(self) -> bool:
+        return self._connection.fileno() < 0
+
     def send(self, data: bytes, last: bool = False) -> None:
         """With `last`, the connection is closed when all of it has been sent."""
         self._unsent += data
@@ -41,6 +53,7 @@ class Talk:
         if self._connection.fileno() >= 0:
             self._loop.watch(self._connection.fileno(), None)
             self._connection.close()
+            self._unsent = b""
             self._gone()
 
     def _readable(self) -> None:
@@ -50,9 +63,12 @@ class Talk:
             return
         except OSError:
             data = b""
-        if data:
+        if not data:
+            self.close()
+            return
+        try:
             self._heard(data)
-        else:
+        except Exception:
             self.close()
 
     def _flush(self) -> None:
@@ -71,3 +87,18 @@ class Talk:
             return
         writing = self._flush if self._unsent else None
         self._loop.watch(self._connection.fileno(), self._readable, writing)
+
+
+class Lines:
+    """Puts lines together. Raises ValueError for one that is longer than allowed."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes, longest: int) -> list[bytes]:
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = b""
+        if any(len(line) > longest for line in lines) or len(rest) > longest:
+            raise ValueError("a line that is too long")
+        self._rest = rest
+        return lines

@@ -1,17 +1,20 @@
-"""What the rank agent and its caller say to each other: frames, and the proof of the token.
+"""What the rank agent and its caller say to each other, in frames.
 
-The agent sends a nonce, the caller answers with its request and a keyed hash over both: the token
-itself never travels, and a recorded request is of no use.
+The agent sends a nonce; the caller answers with one of its own and the proof that it holds the
+job's token; the agent shows the same. Only then does the command travel, with a proof of its own.
+Until then a frame has some bytes and no more.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import os
 import struct
 
+from . import proof
+
 NONCE = b"n"
+#: Who holds the token: first the caller with its nonce, then the agent.
+HELLO = b"h"
+SHOWN = b"p"
 REQUEST = b"r"
 SIGNAL = b"s"
 OUT = b"o"
@@ -20,10 +23,10 @@ EXIT = b"x"
 
 # What ssh returns when the connection, not the command, failed.
 FAILED = 255
+LONGEST_HELLO_BYTES = proof.NONCE_BYTES + proof.PROOF_BYTES
 LONGEST_REQUEST_BYTES = 4 << 20
 LONGEST_FRAME_BYTES = 8 << 20
 _HEAD = struct.Struct("!cI")
-_MAC_BYTES = hashlib.sha256().digest_size
 
 
 class Garbled(Exception):
@@ -55,19 +58,22 @@ class Inbox:
         return frames
 
 
-def new_nonce() -> bytes:
-    return os.urandom(32)
+def close_hello(token: str, agents: bytes, callers: bytes) -> bytes:
+    """The caller's nonce, and the proof over both."""
+    return callers + proof.prove(token, proof.CALLER, agents, callers)
 
 
-def close_request(token: str, nonce: bytes, body: bytes) -> bytes:
-    return _mac(token, nonce, body) + body
+def open_hello(token: str, agents: bytes, payload: bytes) -> bytes | None:
+    """The caller's nonce, if it holds the token."""
+    callers, shown = payload[: proof.NONCE_BYTES], payload[proof.NONCE_BYTES :]
+    return callers if proof.holds(token, shown, proof.CALLER, agents, callers) else None
 
 
-def open_request(token: str, nonce: bytes, payload: bytes) -> bytes | None:
+def close_request(token: str, nonces: bytes, body: bytes) -> bytes:
+    return proof.prove(token, proof.COMMAND, nonces, body) + body
+
+
+def open_request(token: str, nonces: bytes, payload: bytes) -> bytes | None:
     """The request's body if its sender holds the token."""
-    mac, body = payload[:_MAC_BYTES], payload[_MAC_BYTES:]
-    return body if hmac.compare_digest(mac, _mac(token, nonce, body)) else None
-
-
-def _mac(token: str, nonce: bytes, body: bytes) -> bytes:
-    return hmac.new(token.encode("utf-8"), nonce + body, hashlib.sha256).digest()
+    shown, body = payload[: proof.PROOF_BYTES], payload[proof.PROOF_BYTES :]
+    return body if proof.holds(token, shown, proof.COMMAND, nonces, body) else None

@@ -7,9 +7,8 @@ is written only over the one that was read.
 from __future__ import annotations
 
 import asyncio
-import base64
+import contextlib
 import logging
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,20 +23,24 @@ from mooring.bodies.kubernetes.contract import (
     count_sharers,
     member_dir,
 )
+from mooring.bodies.kubernetes.network import network_policy_manifest
 from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
 from mooring.bodies.kubernetes.pods import Mark, mark_of
 from mooring.bodies.kubernetes.scheduling import pod_group_manifest
+from mooring.bodies.kubernetes.token import token_manifest
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Json, Object, items, mapping, number, text, texts
 from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mooring.kubeapi.protobuf import LEAN_PODS
 from mooring.kubeapi.resources import (
     EVENT,
+    NETWORK_POLICY,
     POD,
     SECRET,
     SERVICE,
     TRAINING_JOB,
     VOLCANO_POD_GROUP,
+    Kind,
 )
 from mooring.kubeapi.times import write_seconds
 from mooring.model.member import MemberId
@@ -73,6 +76,16 @@ class Made:
     """A sentence, if something is in the way."""
 
 
+@dataclass(frozen=True)
+class Around:
+    """What all jobs are given beside their pods. `token_of`: the token of a job by its uid."""
+
+    token_of: Callable[[str], str] = lambda uid: ""
+    network_policy: bool = True
+    askers: tuple[str, ...] = ()
+    """Address ranges of the API servers; none: not known."""
+
+
 class Carrier:
     """The writing half of the operator; `parallel` calls at most are under way. `allowed` is asked
     before each: a deposed leader writes nothing."""
@@ -83,8 +96,10 @@ class Carrier:
         image: Image,
         parallel: int = 32,
         allowed: Callable[[], bool] = lambda: True,
+        around: Around | None = None,
     ) -> None:
         self._client, self._image, self._allowed = client, image, allowed
+        self._around = around or Around()
         self._slots, self._turn = asyncio.Semaphore(parallel), asyncio.Lock()
         self._served: dict[str, int] = {}
 
@@ -193,15 +208,27 @@ class Carrier:
         if self._served.get(view.uid) == members:
             return ""
         self._check()
-        problem = await self._create_service(view, service_manifest(meaning.job, view.owner))
+        problem, *_ = await asyncio.gather(
+            self._create_service(view, service_manifest(meaning.job, view.owner)),
+            *(self._create_once(kind, one) for kind, one in self._beside(view, meaning)),
+        )
         if not problem and meaning.job.spec.kubernetes.scheduler is Scheduler.VOLCANO:
             problem = await self._create_pod_group(view, meaning, members)
         if problem:
             return problem
-        if needs_secret(meaning):
-            await self._create_secret(view.owner)
         self._served[view.uid] = members
         return ""
+
+    def _beside(self, view: JobView, meaning: Meaning) -> Iterator[tuple[Kind, Object]]:
+        if needs_token(meaning):
+            yield SECRET, token_manifest(view.owner, self._around.token_of(view.uid))
+        if self._around.network_policy:
+            yield NETWORK_POLICY, network_policy_manifest(view.owner, self._around.askers)
+
+    async def _create_once(self, kind: Kind, manifest: Object) -> None:
+        """Its name is this very job's: what is there already is what was made before."""
+        with contextlib.suppress(AlreadyExists):
+            await self._client.create(kind, manifest)
 
     async def _create_service(self, view: JobView, manifest: Object) -> str:
         try:
@@ -239,15 +266,6 @@ class Carrier:
                 raise Conflict(409, "Conflict", "the PodGroup is made anew", "podgroups") from error
         return ""
 
-    async def _create_secret(self, owner: Owner) -> None:
-        """The token with which ranks are started over the network; never read by us."""
-        token = base64.b64encode(secrets.token_hex(32).encode()).decode()
-        manifest = secret_manifest(owner, token)
-        try:
-            await self._client.create(SECRET, manifest)
-        except AlreadyExists:
-            return
-
     async def _create_pod(self, manifest: Object, view: JobView) -> _Answer:
         name = text(manifest, "metadata", "name")
         self._check()
@@ -282,23 +300,10 @@ def _in_the_way(kind: str, name: str) -> str:
     return f"a {kind} named {name}, not Mooring's, is in the way"
 
 
-def needs_secret(meaning: Meaning) -> bool:
-    """Are ranks of the job started over the network?"""
-    return any("agent" in member.ports for member in meaning.gang.members)
-
-
-def secret_manifest(owner: Owner, token: str) -> dict[str, Json]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": names.agent_secret_name(owner.name),
-            "namespace": owner.namespace,
-            "labels": {names.MANAGED_BY: names.MANAGER, names.JOB: owner.name},
-            "ownerReferences": [owner.reference()],
-        },
-        "data": {"token": token},
-    }
+def needs_token(meaning: Meaning) -> bool:
+    """Do its members meet, or are its ranks started over the network?"""
+    agents = any("agent" in member.ports for member in meaning.gang.members)
+    return meaning.job.spec.gang or agents
 
 
 def pod_manifests(

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from mooring.bodies.kubernetes.nodes import NodeView
 from mooring.bodies.kubernetes.pod import Image
 from mooring.bodies.kubernetes.pods import PodView
+from mooring.bodies.kubernetes.token import Key
 from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Key
+from mooring.kubeapi.document import Key as ObjectKey
 from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
 from mooring.lifecycle import Stalled, wording
 from mooring.model.errors import BadInput, Problem
@@ -26,9 +27,10 @@ from mooring.model.resources import Resources
 from mooring.model.status import Phase
 from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
-from mooring.operator.carry import Carrier
+from mooring.operator.carry import Around, Carrier
 from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
 from mooring.operator.jobs import JobView, Meaning, wishes_of
+from mooring.operator.key import load_key
 from mooring.operator.metrics import Metrics
 from mooring.operator.observe import missing
 from mooring.operator.pools import access_rules
@@ -67,6 +69,12 @@ class Settings:
     """How long a node may be silent before its pods are given up; 0: for ever."""
     ask_kubelets: bool = False
     """Whether kubelets are asked for their settings."""
+    home: str = "default"
+    """The operator's own namespace: its key lies there."""
+    network_policy: bool = True
+    """Whether each job gets a NetworkPolicy."""
+    api_servers: tuple[str, ...] = ()
+    """Address ranges from which figures may be asked for; none: any."""
 
 
 class Controller:
@@ -81,7 +89,10 @@ class Controller:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._metrics, self._allowed, self._now = settings, metrics, allowed, now
-        self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed)
+        self._client = client
+        self._key = Key(b"")
+        around = Around(self._token_of, settings.network_policy, settings.api_servers)
+        self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed, around)
         self._work = WorkQueue()
         self._round_due = asyncio.Event()
         self._caches = Caches(
@@ -98,7 +109,9 @@ class Controller:
             gone=self._forget,
             unserved=self._carrier.forget,
         )
-        self._pulse = Pulse(client, settings.figures_s, self._running, self._work.add, now)
+        self._pulse = Pulse(
+            client, settings.figures_s, self._running, self._work.add, now, self._token_of
+        )
         self._statuses = Statuses(self._carrier, self._caches.jobs, self._work, self._pulse.of)
         self._rounds = Rounds(
             self._caches, self._statuses, self._work, metrics, self._round_due, allowed, now
@@ -106,6 +119,7 @@ class Controller:
 
     async def run(self, filled: Callable[[], None] = lambda: None) -> None:
         """Until cancelled. Nothing is done before all caches have been filled."""
+        self._key = await load_key(self._client, self._settings.home)
         async with asyncio.TaskGroup() as tasks:
 
             def begin() -> None:
@@ -120,6 +134,9 @@ class Controller:
                     tasks.create_task(self._pulse.run())
 
             tasks.create_task(self._caches.run(begin))
+
+    def _token_of(self, job_uid: str) -> str:
+        return self._key.token_of(job_uid)
 
     def _running(self) -> Iterator[Asked]:
         """Jobs whose first member can be asked."""
@@ -159,7 +176,7 @@ class Controller:
                 self._work.done(key, failed=failed)
                 self._metrics.reconciled(time.monotonic() - started_s, failed=failed)
 
-    async def reconcile(self, key: Key) -> None:
+    async def reconcile(self, key: ObjectKey) -> None:
         """Look at one job and do what follows."""
         view = self._caches.jobs.get(*key)
         if view is None or view.deleting or not self._allowed():

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.live import MemberLive, parse_live
 from mooring.bodies.kubernetes.pods import PodView
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Key
 from mooring.kubeapi.errors import KubeError
+from mooring.operator.asking import ask_launcher
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Asked:
 
 
 class Pulse:
-    """`changed` is told which job has new figures."""
+    """`changed` is told which job has new figures; `token_of` is the token of a job by its uid."""
 
     def __init__(
         self,
@@ -66,8 +66,10 @@ class Pulse:
         running: Callable[[], Iterable[Asked]],
         changed: Callable[[Key], None],
         now: Callable[[], float],
+        token_of: Callable[[str], str],
     ) -> None:
         self._client, self._every_s, self._running = client, every_s, running
+        self._token_of = token_of
         self._changed, self._now = changed, now
         self._slots = asyncio.Semaphore(_PARALLEL)
         self._live: dict[str, Live] = {}
@@ -93,12 +95,11 @@ class Pulse:
             await asyncio.gather(*map(self._ask, jobs))
 
     async def _ask(self, job: Asked) -> None:
-        pod = job.leader
         try:
             async with self._slots:
+                token = self._token_of(job.uid)
                 answer = await asyncio.wait_for(
-                    self._client.proxy(pod.name, pod.namespace, names.MEETING_PORT, "/status"),
-                    _ANSWER_S,
+                    ask_launcher(self._client, job.leader, token, "/status"), _ANSWER_S
                 )
             members, now_s = parse_live(answer), self._now()
         except (KubeError, TimeoutError):

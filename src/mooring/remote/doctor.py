@@ -60,7 +60,7 @@ async def _histories(
 ) -> dict[str, list[Line]]:
     _, pods = await gang_pods(client, view)
     leader = leader_of([member.id for member in meaning.gang.members], slots)
-    answer, _ = await ask_leader(client, pods.get(leader), "/history")
+    answer, _ = await ask_leader(client, view, pods.get(leader), "/history")
     return parse_history(answer)
 
 

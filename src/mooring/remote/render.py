@@ -1,19 +1,21 @@
 """The exact objects that sending a job would lead to, made by the operator's own code.
 
 What only a server can give is left blank: the job's uid, which stands in the owner references and
-labels, and the token of an MPI job's secret.
+labels, and the job's token.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mooring.bodies.kubernetes.network import network_policy_manifest
 from mooring.bodies.kubernetes.pod import Image, Owner, service_manifest
+from mooring.bodies.kubernetes.token import token_manifest
 from mooring.brain import queue
 from mooring.kubeapi.document import Json, Object, mapping
 from mooring.operator import admission
 from mooring.operator.admission import Candidate
-from mooring.operator.carry import needs_secret, pod_manifests, secret_manifest
+from mooring.operator.carry import needs_token, pod_manifests
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import JobView, Meaning, job_key, meaning_of, parse_view
 from mooring.operator.pools import access_rules
@@ -59,8 +61,9 @@ def render(
         objects.append(config_map(owner, archive))
     record, waits, notes = _placed(meaning, arriving(manifest), cluster, now_s)
     objects.append(service_manifest(meaning.job, owner))
-    if needs_secret(meaning):
-        objects.append(secret_manifest(owner, token=""))
+    if needs_token(meaning):
+        objects.append(token_manifest(owner, token=""))
+    objects.append(network_policy_manifest(owner))
     if record is not None:
         members = tuple(record.slots)
         has_files = archive is not None

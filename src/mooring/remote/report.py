@@ -13,13 +13,15 @@ from dataclasses import asdict, dataclass
 from mooring.bodies.kubernetes import names
 from mooring.bodies.kubernetes.live import MemberLive, parse_live
 from mooring.bodies.kubernetes.pods import PodView
+from mooring.bodies.kubernetes.token import parse_token
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Json, Object, text
 from mooring.kubeapi.errors import KubeError
-from mooring.kubeapi.resources import POD
+from mooring.kubeapi.resources import POD, SECRET
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId, Pinning
 from mooring.model.plan import Slot
+from mooring.operator.asking import ask_launcher
 from mooring.operator.discretion import discreet_text
 from mooring.operator.jobs import JobView, Meaning, meaning_of, record_of
 from mooring.operator.kubelets import ask_kubelets
@@ -70,7 +72,7 @@ async def report_of(client: Client, view: JobView) -> JobReport:
         return _rejected(view, discreet_text(error))
     ids = [member.id for member in meaning.gang.members]
     record = record_of(view, meaning)
-    live, note = await _ask(client, pods.get(leader_of(ids, record.slots)))
+    live, note = await _ask(client, view, pods.get(leader_of(ids, record.slots)))
     policies = await _policies(client, meaning, pods)
     qos = {text(one, "metadata", "uid"): text(one, "status", "qosClass") for one in objects}
     members = tuple(
@@ -113,18 +115,26 @@ def _exclusive(meaning: Meaning, member: MemberId) -> bool:
     return pinning is Pinning.EXCLUSIVE
 
 
-async def _ask(client: Client, leader: PodView | None) -> tuple[Mapping[str, MemberLive], str]:
+async def _ask(
+    client: Client, view: JobView, leader: PodView | None
+) -> tuple[Mapping[str, MemberLive], str]:
     """What the launchers say, or why they say nothing."""
-    answer, why = await ask_leader(client, leader, "/status")
+    answer, why = await ask_leader(client, view, leader, "/status")
     return parse_live(answer), f"no figures of its members: {why}" if why else ""
 
 
-async def ask_leader(client: Client, leader: PodView | None, path: str) -> tuple[Json, str]:
-    """What the first member's launcher answers, or why it does not."""
+async def ask_leader(
+    client: Client, view: JobView, leader: PodView | None, path: str
+) -> tuple[Json, str]:
+    """What the first member's launcher answers to those who may read the job's token, or why it
+    does not."""
     if leader is None or leader.container is None or not leader.container.running:
         return None, "the first one does not run"
     try:
-        call = client.proxy(leader.name, leader.namespace, names.MEETING_PORT, path)
+        secret = await client.get(
+            SECRET, names.token_secret_name(view.name, view.uid), view.namespace
+        )
+        call = ask_launcher(client, leader, parse_token(secret), path)
         return await asyncio.wait_for(call, _ASK_S), ""
     except TimeoutError:
         return None, f"{leader.name} does not answer"

@@ -93,16 +93,14 @@ def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[
     return keyed
 
 
-CHOICES = list(
-    itertools.product((True, False), (True, False), (True, False), ((), ("ads",), ("ads", "b")))
-)
+CHOICES = list(itertools.product(*[(True, False)] * 4, ((), ("ads",), ("ads", "b"))))
 
 
-@pytest.mark.parametrize(("webhook", "kubelet", "volcano", "watch"), CHOICES)
+@pytest.mark.parametrize(("webhook", "kubelet", "volcano", "network", "watch"), CHOICES)
 def test_the_chart_renders_to_what_the_command_prints(
-    webhook: bool, kubelet: bool, volcano: bool, watch: tuple[str, ...]
+    webhook: bool, kubelet: bool, volcano: bool, network: bool, watch: tuple[str, ...]
 ) -> None:
-    settings = Settings("ops", "registry.example/m:7", 3, webhook, kubelet, volcano, watch)
+    settings = Settings("ops", "registry.example/m:7", 3, webhook, kubelet, volcano, network, watch)
     values = {
         "namespace": "ops",
         "image": "registry.example/m:7",
@@ -110,6 +108,7 @@ def test_the_chart_renders_to_what_the_command_prints(
         "webhook": webhook,
         "kubeletConfig": kubelet,
         "volcano": volcano,
+        "networkPolicy": network,
         "watch": list(watch),
     }
     assert by_name(rendered(values)) == by_name(objects(settings))
@@ -124,6 +123,7 @@ def test_the_charts_own_values_are_the_commands_defaults() -> None:
         "webhook": settings.webhook,
         "kubeletConfig": settings.kubelet_config,
         "volcano": settings.volcano,
+        "networkPolicy": settings.network_policy,
         "watch": list(settings.watch),
     }
 

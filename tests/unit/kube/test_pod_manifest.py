@@ -195,6 +195,7 @@ def test_what_names_all_members_is_packed_in_a_large_gang(
     assert not {"VC_WORKER_HOSTS", "MOORING_PEERS"} & set(env_of(many))
     assert env_of(many)["MINE"] == own
     monkeypatch.setenv("MOORING_CONTRACT", contract.replace("/mooring", str(tmp_path)))
+    monkeypatch.setenv("MOORING_JOB_TOKEN", "a token")
     env = Contract({**read_document(), "cwd": "/"}).env
     hosts = [f"j-worker-{index}.j.team.svc" for index in range(100)]
     assert env["VC_WORKER_HOSTS"].split(",") == hosts
@@ -211,7 +212,10 @@ def test_what_cannot_be_unpacked_is_named(monkeypatch: pytest.MonkeyPatch, packe
 def test_peers_are_named_by_the_service_and_the_first_member_leads() -> None:
     first, second = pods_of({"roles": {"worker": {"replicas": 2}}})
     one, two = (json.loads(env_of(pod)["MOORING_CONTRACT"]) for pod in (first, second))
-    assert [peer.host for peer in Contract(one).peers] == [
+    with pytest.raises(LauncherError, match="anyone could come in"):
+        Contract(one)
+    told = {**one, "meeting": {**one["meeting"], "token": "a token"}}
+    assert [peer.host for peer in Contract(told).peers] == [
         "j-worker-0.j.team.svc",
         "j-worker-1.j.team.svc",
     ]
@@ -220,6 +224,7 @@ def test_peers_are_named_by_the_service_and_the_first_member_leads() -> None:
         "port": 5499,
         "leads": True,
         "members": 2,
+        "token_env": "MOORING_JOB_TOKEN",
     }
     assert two["meeting"]["leads"] is False
     assert first["spec"]["hostname"] == first["metadata"]["name"] == "j-worker-0"
@@ -250,6 +255,7 @@ def test_variables_from_config_maps_and_of_the_pod_itself() -> None:
     assert found == {
         "BATCH": {"configMapKeyRef": {"name": "c", "key": "k"}},
         "NODE": {"fieldRef": {"fieldPath": "spec.nodeName"}},
+        "MOORING_JOB_TOKEN": {"secretKeyRef": {"name": "j-uid", "key": "token"}},
     }
 
 

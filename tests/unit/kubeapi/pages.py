@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from mooring.kubeapi.client import Client
+from mooring.launcher import proof
 from unit.kubeapi.answering import answering
 
 
@@ -24,6 +25,8 @@ class Pages:
         self.json: dict[str, Any] = {}
         self.text: dict[str, str] = {}
         self.codes: dict[str, int] = {}
+        self.tokens: dict[str, str] = {}
+        """Path of a launcher's answer -> the token that it shows to hold."""
         self.calls: list[tuple[str, str]] = []
         self.queries: list[dict[str, str]] = []
         self.busy = 0
@@ -43,7 +46,13 @@ class Pages:
         try:
             await request.read()
             await self.open.wait()
-            return self._answer(request.path, previous="previous" in request.query)
+            answer = self._answer(request.path, previous="previous" in request.query)
+            token = self.tokens.get(request.path)
+            if token is not None and isinstance(answer.body, bytes):
+                nonce = bytes.fromhex(request.query["nonce"])
+                shown = proof.prove(token, proof.ANSWER, nonce, answer.body)
+                answer.headers["Mooring-Proof"] = shown.hex()
+            return answer
         finally:
             self.busy -= 1
 

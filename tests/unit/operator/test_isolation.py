@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from kube.operator import training_job
 from mooring.bodies.kubernetes.live import parse_live
 from mooring.bodies.kubernetes.pod import Image
+from mooring.bodies.kubernetes.pods import parse_pod
 from mooring.install.status_schema import JOB_STATUS
 from mooring.kubeapi.cache import Cache
 from mooring.kubeapi.client import Client
@@ -23,6 +24,7 @@ from mooring.kubeapi.resources import TRAINING_JOB
 from mooring.model.errors import BadInput
 from mooring.operator import admission, caches, rounds
 from mooring.operator.admission import anywhere
+from mooring.operator.asking import ask_launcher
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Carrier
 from mooring.operator.cycle import admit
@@ -252,9 +254,11 @@ def test_a_long_answer_of_a_pod_is_none(packed: bool) -> None:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=body, headers=headers)
 
+    leader = parse_pod({"metadata": {"name": "p", "namespace": "ns"}})
+
     async def story() -> None:
         async with answering(handle) as client:
             with pytest.raises(Unreachable):
-                await client.proxy("p", "ns", 5499, "/status")
+                await ask_launcher(client, leader, "a token", "/status")
 
     asyncio.run(story())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from mooring.bodies.kubernetes.live import MemberLive
 from mooring.bodies.kubernetes.pod import Image, Owner
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Object
+from mooring.launcher import proof
 from mooring.model.errors import BadInput
 from mooring.operator.jobs import JobView, parse_view
 from mooring.remote.cluster import ClusterNow, read_cluster
@@ -23,6 +25,8 @@ from mooring.spec.load import check_job
 from unit.kubeapi.pages import Pages, pages
 
 PODS = "/api/v1/namespaces/team/pods"
+STATUS = f"{PODS}/train-worker-0:5499/proxy/status"
+SECRET = "/api/v1/namespaces/team/secrets/train-uid"
 JOB = "/apis/mooring.dev/v1/namespaces/team/trainingjobs/train"
 UID = "uid-train"
 NOW_S = 1_000_000.0
@@ -160,7 +164,9 @@ def test_a_report_joins_the_status_the_pods_and_what_the_launchers_say() -> None
     async def scene(server: Pages, client: Client) -> None:
         live = {"cpus": [2, 3], "own": True, "threads": 2, "step": 7, "examples": 70, "loss": 0.5}
         server.items(PODS, pod(0), pod(1, state="waiting"))
-        server.json[f"{PODS}/train-worker-0:5499/proxy/status"] = {"members": {"worker-0": live}}
+        server.json[STATUS] = {"members": {"worker-0": live}}
+        server.json[SECRET] = {"data": {"token": base64.b64encode(b"a token").decode()}}
+        server.tokens[STATUS] = "a token"
         status = {"stage": "Admitted", "phase": "Starting", "placement": {"worker": ["n0", "n1"]}}
         found = await report_of(client, view(status=status))
         first, second = found.members
@@ -170,6 +176,10 @@ def test_a_report_joins_the_status_the_pods_and_what_the_launchers_say() -> None
         assert found.notes == ()
         document = found.document()
         assert (document["name"], document["phase"]) == ("train", "Starting")
+        asked = next(query for query in server.queries if "proof" in query)
+        nonce, path = bytes.fromhex(asked["nonce"]), "/status"
+        query = "&".join(f"{name}={value}" for name, value in asked.items())
+        assert proof.asked_by_holder("a token", path, query) == nonce
 
     play(scene)
 
@@ -177,10 +187,16 @@ def test_a_report_joins_the_status_the_pods_and_what_the_launchers_say() -> None
 def test_a_report_says_why_there_are_no_figures() -> None:
     async def scene(server: Pages, client: Client) -> None:
         server.items(PODS, pod(0))
-        server.codes[f"{PODS}/train-worker-0:5499/proxy/status"] = 403
+        server.codes[SECRET] = 403
         [note] = (await report_of(client, view())).notes
         assert "no figures of its members" in note
         assert "said 403" in note
+        del server.codes[SECRET]
+        server.json[SECRET] = {"data": {"token": base64.b64encode(b"a token").decode()}}
+        server.json[STATUS] = {"members": {"worker-0": {"step": 7}}}
+        server.tokens[STATUS] = "of somebody else"
+        [note] = (await report_of(client, view())).notes
+        assert "does not hold the job's token" in note
         server.items(PODS)
         [note] = (await report_of(client, view())).notes
         assert note == "no figures of its members: the first one does not run"
@@ -237,11 +253,18 @@ def test_what_is_optional_may_be_missing_or_forbidden() -> None:
 
 def test_a_rendering_ends_with_the_pods_on_their_nodes() -> None:
     found = rendered(cluster(node("n0", 4), node("n1", 4)))
-    assert [one["kind"] for one in found.objects] == ["TrainingJob", "Service", "Pod", "Pod"]
+    assert [one["kind"] for one in found.objects] == [
+        "TrainingJob",
+        "Service",
+        "Secret",
+        "NetworkPolicy",
+        "Pod",
+        "Pod",
+    ]
     assert found.waits == ""
     nodes = [
         term["matchFields"][0]["values"]
-        for one in found.objects[2:]
+        for one in found.objects[4:]
         for term in one["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     ]
     assert sorted(nodes) == [["n0"], ["n1"]]
@@ -250,7 +273,8 @@ def test_a_rendering_ends_with_the_pods_on_their_nodes() -> None:
 def test_a_job_that_has_no_room_or_is_held_is_rendered_without_pods() -> None:
     there = cluster(node("n0", 1))
     found = rendered(there, workers=2)
-    assert [one["kind"] for one in found.objects] == ["TrainingJob", "Service"]
+    kinds = [one["kind"] for one in found.objects]
+    assert kinds == ["TrainingJob", "Service", "Secret", "NetworkPolicy"]
     assert found.waits == (
         "team/train can never start: it asks for 2 cpu, and the cluster has 1 at most."
     )

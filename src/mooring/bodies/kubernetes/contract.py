@@ -149,6 +149,7 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
             "port": names.MEETING_PORT,
             "leads": member.id == around.leader,
             "members": len(around.addresses),
+            "token_env": names.TOKEN_ENV,
         },
         "exclusive": member.pinning is Pinning.EXCLUSIVE,
         "cpu_millis": member.resources.cpu_millis or None,

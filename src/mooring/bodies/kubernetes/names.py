@@ -36,7 +36,9 @@ FILES_HOME = "/mooring-files"
 #: Where the first member's launcher waits for the others and answers questions about the job.
 MEETING_PORT = 5499
 FIRST_PORT = 5500
-#: The variable under which the launcher looks for the token of its rank agents.
+#: The variables under which the job's token is found: by the launcher, which takes it out of the
+#: environment, and by callers of rank agents, which are programs of the job.
+TOKEN_ENV = "MOORING_JOB_TOKEN"
 AGENT_TOKEN_ENV = "MOORING_RANK_TOKEN"
 
 
@@ -44,8 +46,9 @@ def service_name(job: str) -> str:
     return job
 
 
-def agent_secret_name(job: str) -> str:
-    return f"{job}-agent"
+def token_secret_name(job: str, uid: str) -> str:
+    """With a part of the uid: that of an earlier job of the same name has another token."""
+    return f"{job}-{uid.partition('-')[0]}"
 
 
 def host_of(member: Member, namespace: str) -> str:

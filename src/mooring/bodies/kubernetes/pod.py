@@ -216,8 +216,10 @@ def _container(
     extra = {name: v for name, v in order.launch.env.items() if name not in carried}
     env: list[Json] = [{"name": name, "value": _literal(v)} for name, v in carried.items()]
     env += _from_elsewhere(pods)
+    secret = {"name": names.token_secret_name(member.job, around.job_uid), "key": "token"}
+    if job.spec.gang:
+        env.append({"name": names.TOKEN_ENV, "valueFrom": {"secretKeyRef": secret}})
     if around.has_agents:
-        secret = {"name": names.agent_secret_name(member.job), "key": "token"}
         env.append({"name": names.AGENT_TOKEN_ENV, "valueFrom": {"secretKeyRef": secret}})
     env.append({"name": "MOORING_CONTRACT", "value": _literal(contract(job, order, around, extra))})
     mounts: list[Json] = [
