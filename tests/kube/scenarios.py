@@ -16,8 +16,14 @@ from kube.cluster.puppets import Puppets, puppets
 from kube.operator import Jobs, jobs_path
 from support.waiting import until
 
-#: All that a job may leave behind, by the paths of its namespace.
-_KINDS = ("pods", "services", "secrets", "configmaps")
+#: All that a job may leave behind: the API and the plural of each kind.
+_KINDS = (
+    ("/api/v1", "pods"),
+    ("/api/v1", "services"),
+    ("/api/v1", "secrets"),
+    ("/api/v1", "configmaps"),
+    ("/apis/networking.k8s.io/v1", "networkpolicies"),
+)
 _MERGE = "application/merge-patch+json"
 
 
@@ -68,8 +74,8 @@ class Stage:
     def left_of(self, name: str) -> list[str]:
         """Everything that bears the job's mark, as `kind/name`."""
         found = []
-        for kind in _KINDS:
-            path = f"/api/v1/namespaces/{self.namespace}/{kind}"
+        for api, kind in _KINDS:
+            path = f"{api}/namespaces/{self.namespace}/{kind}"
             for one in self.admin.items(path, labelSelector=f"mooring.dev/job={name}"):
                 found.append(f"{kind}/{one['metadata']['name']}")
         return found

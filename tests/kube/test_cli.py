@@ -175,7 +175,8 @@ def test_render_prints_what_the_operator_then_makes(
     rendered = list(yaml.safe_load_all(moor("render", path)))
     assert moor.stderr == ""
     kinds = [one["kind"] for one in rendered]
-    assert kinds == ["TrainingJob", "ConfigMap", "Service", "Secret", "Pod", "Pod", "Pod"]
+    beside = ["TrainingJob", "ConfigMap", "Service", "Secret", "NetworkPolicy"]
+    assert kinds == [*beside, "Pod", "Pod", "Pod"]
     moor("submit", path)
     jobs.wait_phase("ring", "Running")
     stored = jobs.get("ring")

@@ -19,7 +19,7 @@ from kube.operator import operator as run_operator
 from kube.test_node_information import published
 from kube.volcano import groups_path, pod_groups
 from mooring.install import Settings, manifests, to_yaml
-from mooring.install.names import LEASE, NAMESPACE, OPERATOR
+from mooring.install.names import KEY_SECRET, LEASE, NAMESPACE, OPERATOR
 from mooring.install.rbac import Where, grants, operator_roles
 from support.waiting import until
 
@@ -39,6 +39,7 @@ def installed(plane: ControlPlane, settings: Settings) -> Iterator[None]:
     hooks = [one for one in manifests(settings) if one["kind"] == "ValidatingWebhookConfiguration"]
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"
     plane.admin.delete(lease, missing_ok=True)
+    plane.admin.delete(f"/api/v1/namespaces/{NAMESPACE}/secrets/{KEY_SECRET}", missing_ok=True)
     apply(plane, [*operator_roles(settings), *hooks])
     try:
         yield

@@ -236,7 +236,8 @@ def running(stage: Stage) -> None:
     job = training_job("gone")
     job["spec"] |= {"framework": "mpi", "roles": FRAMEWORKS["mpi"][0]}
     stage.run(job)
-    assert "secrets/gone-agent" in stage.left_of("gone")
+    kinds = {one.partition("/")[0] for one in stage.left_of("gone")}
+    assert kinds == {"pods", "services", "secrets", "networkpolicies"}
 
 
 def restarting(stage: Stage) -> None:

@@ -32,6 +32,9 @@ def may(client: Client, grant: Grant, verb: str, namespace: str | None, resource
 
 FORBIDDEN = [
     Grant(Where.JOBS, "", ("secrets",), ("get", "list", "watch", "update", "delete"), ""),
+    Grant(Where.OWN, "", ("secrets",), ("get", "update", "delete"), "", ("others",)),
+    Grant(Where.OWN, "", ("secrets",), ("list", "watch"), ""),
+    Grant(Where.JOBS, "networking.k8s.io", ("networkpolicies",), ("get", "update", "delete"), ""),
     Grant(Where.OWN, "", ("configmaps",), ("get", "list", "create"), ""),
     Grant(Where.JOBS, "", ("pods/exec", "pods/log", "pods/attach"), ("create", "get"), ""),
     Grant(Where.JOBS, "", ("pods",), ("update", "patch", "deletecollection"), ""),
