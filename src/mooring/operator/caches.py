@@ -26,7 +26,7 @@ from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput, Problem
 from mooring.model.member import MemberId
 from mooring.model.resources import Counts
-from mooring.operator.jobs import JobView, Meaning, meaning_of, parse_view, record_of
+from mooring.operator.jobs import JobView, Meaning, is_large, meaning_of, parse_view, record_of
 from mooring.operator.kubelets import Kubelets
 from mooring.operator.pools import PoolView, parse_pool
 from mooring.operator.record import Record, Stage
@@ -183,6 +183,16 @@ class Caches:
             meaning = BadInput(view.name, [unreadable(error)])
         self._meanings[view.uid] = (view.generation, meaning)
         return meaning
+
+    def is_at_hand(self, view: JobView) -> bool:
+        """Is it known what the job asks for, or soon worked out?"""
+        known = self._meanings.get(view.uid)
+        return (known is not None and known[0] == view.generation) or not is_large(view)
+
+    async def learn(self, view: JobView) -> None:
+        """Work out what a large job asks for, while others are seen to."""
+        if not self.is_at_hand(view):
+            await asyncio.to_thread(self.meaning, view)
 
     def record(self, view: JobView, meaning: Meaning) -> Record:
         """What the job's status holds; read once a version of the job."""

@@ -144,8 +144,10 @@ class Controller:
             if view.deleting or view.status.get("phase") != Phase.RUNNING.value:
                 continue
             pods = self._caches.pods_of(view)
+            if not pods or not self._caches.is_at_hand(view):
+                continue
             meaning = self._caches.meaning(view)
-            if isinstance(meaning, BadInput) or not pods:
+            if isinstance(meaning, BadInput):
                 continue
             first = next((m.id for m in meaning.gang.members if m.id in pods), None)
             leader = pods[first] if first else None
@@ -192,6 +194,7 @@ class Controller:
 
     async def _reconcile(self, view: JobView) -> None:
         key = view.key
+        await self._caches.learn(view)
         meaning = self._caches.meaning(view)
         if isinstance(meaning, BadInput):
             await self._reject(view, meaning)

@@ -32,6 +32,7 @@ from mooring.spec.kubernetes import CleanPods, Scheduler
 from mooring.spec.load import check_job
 
 _NO_LIMIT_S = 10 * 365 * 86_400.0
+_MANY_MEMBERS = 256
 STOP = f"{names.DOMAIN}/stop"
 
 
@@ -93,6 +94,12 @@ def parse_view(obj: Object) -> JobView:
         stop=STOP in annotations,
         created_at_s=parse_time(text(obj, "metadata", "creationTimestamp")),
     )
+
+
+def is_large(view: JobView) -> bool:
+    """Does it take long to say what the job means? Half a second for 10,000 members."""
+    roles = mapping(view.object, "spec", "roles").values()
+    return len(roles) + sum(number(role, "replicas") for role in roles) > _MANY_MEMBERS
 
 
 def meaning_of(obj: Object) -> Meaning:

@@ -139,6 +139,10 @@ class Rounds:
                 continue
             if view.uid in self._aside:
                 continue
+            holds = view.status.get("stage") == Stage.ADMITTED.value
+            if not holds and not self._caches.is_at_hand(view):
+                # Who has just come and is large joins a later round: the others do not wait for it.
+                continue
             meaning = self._caches.meaning(view)
             if not isinstance(meaning, Meaning):
                 continue
