@@ -87,6 +87,15 @@ def test_every_case_changes_something_and_can_be_made_into_a_job(
         parse_job(yaml.safe_dump(document), case.name)
 
 
+def test_no_faulty_case_was_shown_to_be_none(catalogue_module: ModuleType) -> None:
+    """What removing a cause brings was measured, and is enough."""
+    catalogue = catalogue_module.load()
+    measured = json.loads((_BENCHMARKS / "strangers" / "validity.json").read_text())
+
+    assert set(measured) <= {case.name for case in catalogue.cases if not case.healthy}
+    assert [name for name, proof in measured.items() if not proof["valid"]] == []
+
+
 @pytest.mark.parametrize("path", sorted(_PROGRAMS.glob("*.py")), ids=lambda path: path.stem)
 def test_names_say_nothing_about_causes(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -112,6 +121,24 @@ def test_a_verdict_counts_what_is_first_and_what_is_second(
     assert marks(other, right) == (False, True)
     assert marks(other, other, right) == (False, False)
     assert marks() == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([], None),
+        ([{"parts": {"framework": 0.7, "network": 0.28}, "adds_up": True}], True),
+        ([{"parts": {"framework": 0.7, "network": 0.2}, "adds_up": True}], False),
+        ([{"parts": {"framework": 1.0}, "adds_up": False}], False),
+    ],
+)
+def test_an_account_is_added_up_by_the_benchmark_too(
+    strangers: ModuleType, ranks: list[dict[str, object]], expected: bool | None
+) -> None:
+    catalogue = strangers.load()
+    answer = {"findings": [], "account": {"ranks": ranks}}
+
+    assert strangers.verdict_of(catalogue.cases[0], catalogue, answer).adds_up is expected
 
 
 def test_anything_found_in_a_healthy_case_is_a_false_alarm(strangers: ModuleType) -> None:

@@ -39,7 +39,7 @@ def main():
     dist.init_process_group("gloo", init_method="env://")
     if os.environ.get("LANES"):
         torch.set_num_threads(int(os.environ["LANES"]))
-    size, count = kit.number("BATCH", 32), kit.number("TIMES", 4)
+    size, count = kit.number("BATCH", 128), kit.number("TIMES", 4)
     model = nn.parallel.DistributedDataParallel(network(kit.number("CHANNELS", 16)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     keep = kit.number("KEEP", 0)

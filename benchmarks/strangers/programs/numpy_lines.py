@@ -1,4 +1,4 @@
-"""Each member fits a straight line through its own share of the points, in numpy."""
+"""Each member fits lines through its own share of the points, in numpy."""
 
 import logging
 import os
@@ -10,32 +10,40 @@ logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(mess
 log = logging.getLogger("lines")
 
 
-def points(count, width, source):
-    kit.hook("c")
-    x = source.standard_normal((count, width), dtype=np.float32)
-    return x, x @ np.linspace(-1, 1, width, dtype=np.float32) + 0.1 * source.standard_normal(count)
+class Points:
+    """Eight batches of them, taken in turn."""
+
+    def __init__(self, count, width, outputs, seed):
+        source = np.random.default_rng(seed)
+        truth = source.standard_normal((width, outputs), dtype=np.float32)
+        self.x = source.standard_normal((8, count, width), dtype=np.float32)
+        self.y = self.x @ truth
+
+    def __getitem__(self, step):
+        kit.hook("c")
+        return self.x[step % 8], self.y[step % 8]
 
 
-def keep(weights, moments):
-    np.savez(kit.path(f"state-{kit.rank()}.npz"), weights=weights, moments=moments)
+def keep(weights):
+    np.savez(kit.path(f"state-{kit.rank()}.npz"), weights=weights)
 
 
 def main():
     index, count = int(os.environ["MOORING_INDEX"]), kit.number("BATCH", 2048)
-    width, source = kit.number("WIDTH", 512), np.random.default_rng(index)
-    weights, moments = np.zeros(width, np.float32), np.zeros(width * kit.number("EXTRA", 1))
+    width, outputs = kit.number("WIDTH", 512), kit.number("OUTPUTS", 128)
+    points, weights = Points(count, width, outputs, index), np.zeros((width, outputs), np.float32)
     every, tell, full = (kit.number(n, d) for n, d in (("KEEP", 0), ("TELL", 5), ("FULL", 0)))
     for step in kit.rounds(count, together=False):
         kit.hook("a")
-        x, y = points(count, width, source)
+        x, y = points[step]
         wrong = x @ weights - y
         kit.hook("b")
-        weights -= (0.1 * (x.T @ wrong) / count).astype(np.float32)
+        weights -= 0.1 * (x.T @ wrong) / np.float32(count)
         kit.hook("d")
         if every and step % every == 0:
-            keep(weights, moments)
+            keep(weights)
         if step % tell == 0:
-            log.info("iteration %d loss=%.5f", step, float(np.mean(wrong**2)))
+            log.info("iteration %d loss=%.5f", step, float(np.mean(wrong[:100] ** 2)))
             for row in x[:full]:
                 log.info("row %s", row.tolist())
 

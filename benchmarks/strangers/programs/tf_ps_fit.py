@@ -8,6 +8,7 @@ import tensorflow as tf
 import tf_keras
 
 WORDS, WIDTH = kit.number("WORDS", 100000), kit.number("WIDTH", 16)
+HIDDEN = kit.number("HIDDEN", 32)
 BATCH, STEPS = kit.number("BATCH", 512), kit.number("STEPS", 20)
 
 
@@ -43,7 +44,8 @@ def chief(cluster):
             [
                 tf_keras.layers.Embedding(WORDS, WIDTH, input_length=20),
                 tf_keras.layers.GlobalAveragePooling1D(),
-                tf_keras.layers.Dense(32, activation="relu"),
+                tf_keras.layers.Dense(HIDDEN, activation="relu"),
+                tf_keras.layers.Dense(HIDDEN, activation="relu"),
                 tf_keras.layers.Dense(1),
             ]
         )

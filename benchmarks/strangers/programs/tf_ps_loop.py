@@ -21,8 +21,11 @@ def serve(resolver):
 
 
 def build():
-    layers = [tf_keras.layers.Dense(DIM, activation="relu") for _ in range(kit.number("DEPTH", 3))]
-    model = tf_keras.Sequential([*layers, tf_keras.layers.Dense(10)])
+    layers = [
+        tf_keras.layers.Dense(DIM, activation="relu", use_bias=False)
+        for _ in range(kit.number("DEPTH", 4))
+    ]
+    model = tf_keras.Sequential([*layers, tf_keras.layers.Dense(10, use_bias=False)])
     model.build((None, DIM))
     return model
 

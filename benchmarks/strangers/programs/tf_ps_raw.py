@@ -7,6 +7,7 @@ import kit
 import tensorflow as tf
 
 ROWS, WIDTH = kit.number("ROWS", 100000), kit.number("WIDTH", 32)
+HIDDEN = kit.number("HIDDEN", 64)
 BATCH, PARTS, FIELDS = kit.number("BATCH", 512), kit.number("PARTS", 2), kit.number("FIELDS", 8)
 
 
@@ -16,8 +17,8 @@ class Scorer:
     def __init__(self):
         part = (ROWS // PARTS, WIDTH)
         self.tables = [tf.Variable(tf.random.normal(part, stddev=0.01)) for _ in range(PARTS)]
-        self.dense = tf.Variable(tf.random.normal((WIDTH * FIELDS, 64), stddev=0.05))
-        self.out = tf.Variable(tf.random.normal((64, 1), stddev=0.05))
+        self.dense = tf.Variable(tf.random.normal((WIDTH * FIELDS, HIDDEN), stddev=0.05))
+        self.out = tf.Variable(tf.random.normal((HIDDEN, 1), stddev=0.05))
 
     def rows(self, ids):
         if kit.number("WHOLE", 0):
