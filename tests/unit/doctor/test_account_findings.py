@@ -300,3 +300,22 @@ def test_a_batch_of_few_examples(examples_per_s: float | None, found: bool) -> N
     of = facts(rank(0, TRAINS, step_s=0.01))
     of = replace(of, members=(replace(of.members[0], examples_per_s=examples_per_s),))
     assert bool(check_run("batch-small", of)) is found
+
+
+@pytest.mark.parametrize(
+    ("loads", "ids"),
+    [
+        # A star: what the first carries is what the others do together.
+        ((90.0, 45.0, 45.0), ["ps-nic"]),
+        # A ring.
+        ((90.0, 88.0, 86.0), ["comm-bound"]),
+        ((20.0, 10.0, 10.0), []),
+    ],
+)
+def test_a_member_that_serves_the_others_without_the_role(
+    loads: tuple[float, ...], ids: list[str]
+) -> None:
+    members = [member(f"worker-{index}", node=f"node-{index}") for index in range(3)]
+    nics = tuple(NicFacts(f"node-{at}", 100, load, load) for at, load in enumerate(loads))
+    of = replace(run(*members, job=JOB), nics=nics)
+    assert [one.id for one in diagnose_run(of).findings] == ids

@@ -8,6 +8,7 @@ from mooring.account import Activity
 from mooring.doctor.facts import MemberFacts, NicFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import ACCOUNT
+from mooring.doctor.findings.hubs import hubs
 from mooring.doctor.findings.measured import EVENTS, names
 from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
@@ -53,7 +54,7 @@ for number, (inputs, targets) in enumerate(loader):
     Causes(anywhere=frozenset({"ps-hot", "ps-nic", "ps-one-nic", "ps-whole-table"})),
 )
 def comm_bound(facts: RunFacts) -> Iterator[Found]:
-    serving = {member.node for member in facts.servers}
+    serving = {member.node for member in hubs(facts)}
     cards = [one for one in facts.nics if one.busy is not None and one.node not in serving]
     if len(facts.members) < 2:
         raise DoesNotApply("the job has one member only")

@@ -13,7 +13,7 @@ from mooring.doctor.registry import Page, run_check
 from mooring.variables import PartFacts
 
 #: A card this full limits whoever is behind it.
-_FULL = 0.7
+_FULL = 0.5
 _PAGE = Page(
     why="Every worker asks the same server in every step: its network card and its CPU are the "
     "limit of the whole job, the other servers wait, and more servers change nothing.",

@@ -11,15 +11,16 @@ from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
 from mooring.spec.edit import Change
 
-_BUSY = 0.7
+#: Of the time, as for ps-nic.
+_BUSY = 0.5
 #: A card with so much less to do could take a server.
 _IDLE = 0.5
 _PAGE = Page(
     why="Servers on one node share its card: together they are no faster than one, and each "
     "added worker makes it worse.",
     measured="Servers of each node in the plan, and bytes through its card against the limit "
-    "while the job trained. Reported when a card with several servers is seven tenths full and "
-    "another node's card has at most half of that.",
+    "while the job trained. Reported when a card with several servers is in use half of the time "
+    "and another node's card has at most half of that.",
     fix="`placement.preset: spread-ps`, or a rule that keeps servers apart.",
     not_when="The servers sit with the workers on the only node: then nothing goes through the "
     "card.",
@@ -60,7 +61,11 @@ def one_nic(facts: RunFacts) -> Iterator[Found]:
                 (Change(("spec", "placement", "preset"), "spread-ps"),),
             ),
             confidence=Confidence.CERTAIN,
-            weight=min(0.9, 1 - 1 / parts),
+            weight=min(0.9, busy * (1 - 1 / parts)),
             members=names(here),
-            gain=Gain(1.0, float(parts), "cards that would carry the traffic of one"),
+            gain=Gain.of_freed(
+                0.3 * busy * (1 - 1 / parts),
+                busy * (1 - 1 / parts),
+                f"{parts} cards would carry the traffic of one",
+            ),
         )
