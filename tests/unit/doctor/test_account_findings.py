@@ -226,7 +226,7 @@ MEBI = 1 << 20
         # Up and down.
         ([200 + 100 * (at % 2) for at in range(30)], False),
         ([2000 + at // 10 for at in range(30)], False),
-        ([200 + 10 * at for at in range(8)], None),
+        ([200 + 10 * at for at in range(5)], None),
     ],
 )
 def test_memory_that_grows(amounts: list[int], found: bool | None) -> None:

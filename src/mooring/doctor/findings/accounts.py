@@ -12,8 +12,8 @@ from mooring.doctor.findings.trainers import at_least
 from mooring.doctor.registry import Unknown
 
 ACCOUNT = "looks at its threads"
-#: Fewer looks do not tell a share of a fifth from a tenth.
-LEAST_LOOKS = 40
+#: Fewer looks tell nothing of a share; how sure it is of so many, `surely` says.
+LEAST_LOOKS = 25
 #: A function with so much of a trainer's time may be anything.
 _MUCH = 0.2
 _OWN_TIME = (Activity.OWN, Activity.DISK, Activity.SLEEP)
@@ -70,6 +70,15 @@ def functions(
         for (file, name), lines in by_name.items()
     ]
     return sorted(found, key=lambda one: -one.share)
+
+
+def own_share(line: LineShare) -> float:
+    """What the line computes in the program's own code, with its part of the waits for a CPU: on a
+    busy machine all that computes waits in proportion."""
+    own, framework = line.by.get(Activity.OWN, 0.0), line.by.get(Activity.FRAMEWORK, 0.0)
+    if own <= 0:
+        return 0.0
+    return own + line.by.get(Activity.CPU_WAIT, 0.0) * own / (own + framework)
 
 
 def line_of(rank: RankAccount, *activities: Activity) -> LineShare | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import READY, SAMPLES, by_role, names, used
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, run_check
 from mooring.spec.edit import Change
 
@@ -49,7 +50,13 @@ torch.set_num_interop_threads(1)
 """
 
 
-@run_check("cpu-threads", "More threads than CPUs", _PAGE)
+@run_check(
+    "cpu-threads",
+    "More threads than CPUs",
+    _PAGE,
+    # Threads that take turns in Python are ready all the time, and their number is not the cause.
+    Causes(same_member=frozenset({"gil-bound"})),
+)
 def threads(facts: RunFacts) -> Iterator[Found]:
     measured = used(facts.members)
     told = [(member, use) for member, use in measured if _told_too_many(member)]

@@ -14,13 +14,13 @@ from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
 
 #: Parts of the time after the start whose growth is compared. Caches and pools fill and then stay.
-_PARTS = 4
-_LEAST_SAMPLES = 12
+_PARTS = 3
+_LEAST_SAMPLES = 6
 #: Of the mean growth of a part, in every one of them: what only fills up slows down.
 _STEADY = 0.4
 #: In all, and of what it had: smaller growth is fragmentation.
-_LEAST_BYTES = 32 * MEBIBYTE
-_LEAST_SHARE = 0.05
+_LEAST_BYTES = 48 * MEBIBYTE
+_LEAST_SHARE = 0.1
 #: Growth that takes longer than this to matter is not looked for in runs of seconds.
 _MOST_LEFT_S = 48 * 3600.0
 _SOON_S = 3600.0
@@ -28,7 +28,7 @@ _PAGE = Page(
     why="At its limit the kernel ends a process, and with it the gang: hours of work are lost for "
     "what grew by some kilobytes in each step.",
     measured="Resident memory of each member's samples while it trained, without the first fifth "
-    "of that time. Reported when it grows by 32 MiB and a twentieth at least, in each quarter of "
+    "of that time. Reported when it grows by 48 MiB and a tenth at least, in each third of "
     "the time by a similar amount, and at this rate reaches the limit that is enforced, or all "
     "memory that the machine has left, within two days.",
     fix="Find what is kept: results with their graph (`loss` instead of `loss.item()`), lists of "
@@ -88,7 +88,7 @@ def mem_grows(facts: RunFacts) -> Iterator[Found]:
 
 def _growth(member: MemberFacts, facts: RunFacts) -> _Growth | None:
     points = _settled(member.memory)
-    if len(points) < _LEAST_SAMPLES * 4 // 5:
+    if len(points) < _LEAST_SAMPLES - 1:
         return None
     grown = _level(points[-3:]) - _level(points[:3])
     least = max(_LEAST_BYTES, _LEAST_SHARE * points[0][1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.account import Activity, LineShare, RankAccount
+from mooring.account import Activity, RankAccount
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import (
@@ -13,6 +13,7 @@ from mooring.doctor.findings.accounts import (
     functions,
     most_have,
     names_of,
+    own_share,
     trained,
 )
 from mooring.doctor.findings.trainers import at_least
@@ -25,14 +26,20 @@ _LEAST = 0.4
 _LEAST_FRAMEWORK = 0.03
 #: A function with this part of its time in the framework is the training itself.
 _TRAINS = 0.1
+#: A loop over single numbers is seen at all of its lines; arithmetic on arrays at one or two.
+_LEAST_LINES = 3
+#: Nobody's training is a loop over single numbers.
+_LEAST_LOOP = 0.25
+_HOT = 0.1
 _PAGE = Page(
     why="The framework computes in compiled code on all CPUs or on a device; a loop in Python of "
     "the program's own uses one CPU, and everything else waits for it in every step.",
     measured="Looks at the innermost line of the program on the main thread of each trainer, "
     "whatever its functions are called. Reported when one function that does not call the "
     "framework is on a CPU for surely more than 40 % of the time of most trainers, while the "
-    "framework is used, too. A program without a framework trains in code of its own: there it "
-    "cannot be told.",
+    "framework is used, too. A program without a framework trains in code of its own: there only "
+    "a function is reported whose time is spread over several lines that call nothing, a loop "
+    "over single numbers.",
     fix="Do it with the framework's operations on the whole batch instead of row by row, do it "
     "less often, once before the training, or in other processes.",
     not_when="The function is the model: an operation that the framework does not have.",
@@ -42,14 +49,12 @@ _PAGE = Page(
 @run_check("own-code", "A function of the program takes most of the time", _PAGE)
 def own_code(facts: RunFacts) -> Iterator[Found]:
     ranks = trained(facts)
-    with_framework = [
-        one for one in ranks if one.share(Activity.FRAMEWORK, Activity.DEVICE) >= _LEAST_FRAMEWORK
-    ]
     seen = [
         (rank, function)
-        for rank in with_framework
+        for rank in ranks
         if (function := _outside(rank)) is not None
-        and at_least(min(1.0, function.share), rank.looks) >= _LEAST
+        and at_least(min(1.0, function.share), rank.looks)
+        >= (_LEAST_LOOP if _loops_in_python(function) else _LEAST)
     ]
     if not seen or not most_have([rank for rank, _ in seen], ranks):
         return
@@ -87,15 +92,19 @@ def own_code(facts: RunFacts) -> Iterator[Found]:
     )
 
 
-def _on_cpu(line: LineShare) -> float:
-    return line.by.get(Activity.OWN, 0.0)
-
-
 def _outside(rank: RankAccount) -> Function | None:
     """The largest function that is not itself the one that trains."""
+    if rank.share(Activity.FRAMEWORK, Activity.DEVICE) < _LEAST_FRAMEWORK:
+        return next((one for one in functions(rank, own_share) if _loops_in_python(one)), None)
     trains = {
         one.name
         for one in functions(rank, lambda line: line.by.get(Activity.FRAMEWORK, 0.0))
         if one.share >= _TRAINS
     }
-    return next((one for one in functions(rank, _on_cpu) if one.name not in trains), None)
+    return next((one for one in functions(rank, own_share) if one.name not in trains), None)
+
+
+def _loops_in_python(function: Function) -> bool:
+    """Its time is spread over lines that call nothing: steps of the interpreter, not of arrays."""
+    hot = [line for line in function.lines if own_share(line) >= _HOT * function.share]
+    return len(hot) >= _LEAST_LINES and not any(line.calls for line in hot)
