@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,17 @@ def test_logs_and_report_of_a_job_whose_member_restarts(
         unknown = [one["unknown"] for one in found["checked"] if one["id"] == "cpu-threads"]
         return {"unknown": unknown[0], **{one["id"]: one["says"] for one in found["findings"]}}
 
+    def account() -> dict[str, Any]:
+        told = json.loads(moor("doctor", "frail", "--json", *where).stdout)["account"]
+        return next(iter(told["ranks"]), {})
+
+    # Launchers look in pods too: half a second of sleep in each step.
+    rank = until(account, "there are enough looks", 60)
+    assert rank["parts"]["sleeping"] > 0.8
+    assert rank["adds_up"]
+    assert rank["functions"][0]["line"] == 11
+    told = moor("doctor", "frail", *where).stdout
+    assert told.startswith("Where a step's time goes")
     # The first member's launcher keeps the last minutes of both: 80 threads on the node's two CPUs.
     found = until(lambda: findings("calm").get("cpu-threads"), "there are enough samples", 120)
     assert "80 threads on" in found

@@ -8,6 +8,7 @@ CPU. Waits for others become network where bytes moved at that moment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean, median
@@ -38,6 +39,8 @@ _SLOWER = 1.1
 #: The clock is believed against looks, but not without bound.
 _MOST_WEIGHT = 8.0
 _MBIT_PER_KBYTE = 0.008
+#: `f.<locals>.<genexpr>` is a part of f.
+_COMPREHENSION = re.compile(r"\.<locals>\.<(genexpr|listcomp|dictcomp|setcomp|lambda)>$")
 NOBODY_LOOKED = "nobody looked: the launchers' samples have no looks"
 TOO_FEW = "too few looks: it trained for too short a time"
 
@@ -207,7 +210,7 @@ def _lines(weighed: Sequence[_Weighed], total: float) -> list[LineShare]:
         LineShare(
             call.file,
             call.line,
-            call.function,
+            _COMPREHENSION.sub("", call.function),
             sum(by.values()),
             by,
             thread,

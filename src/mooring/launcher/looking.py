@@ -29,8 +29,20 @@ THREAD, NATIVE, PROCESS = "thread", "native", "process"
 _MOST_THREADS = 96
 _MOST_FRAMES = 24
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
+#: Programs that have no file: `python -c`, standard input.
+_TYPED = ("<string>", "<stdin>")
 _OF_MOORING = re.compile(r"/mooring/(sdk\.py$|sharding\.py$|torch/|tensorflow/|inside/)")
 _WORKS = ("R", "D")
+#: Where a Python process waits for its children to end, (file, functions), in the innermost frames.
+_JOINS = (
+    ("/torch/multiprocessing/spawn.py", ("join", "start_processes", "spawn")),
+    ("/multiprocessing/process.py", ("join",)),
+    (
+        "/subprocess.py",
+        ("wait", "_wait", "_try_wait", "communicate", "_communicate", "call", "run"),
+    ),
+)
+_INNERMOST = 5
 #: Calls in which a thread may wait for another one of its process.
 _FOR_OTHERS = frozenset(
     ["futex", "poll", "select", "epoll", "read", "recv", "wait", "other", "", "pipe", "uring"]
@@ -82,6 +94,17 @@ class Process:
         if main[2] and main[2][0].startswith(waited_files.PEER) and main[1] not in ("epoll",):
             return main, "", None, 0, ()
         return self._with_helper(main, states, helpers)
+
+    def waits_for_children(self) -> bool:
+        """Whether its main thread is in a call that ends with a child process."""
+        state = self._reader.threads().get(self.pid)
+        stack = self._reader.stack(state) if state else []
+        return any(
+            frame.function.rpartition(".")[2] in names
+            for frame in stack[:_INNERMOST]
+            for file, names in _JOINS
+            if frame.file.endswith(file)
+        )
 
     def _spot(self, tid: int, states: dict[int, int]) -> Spot | None:
         state = thread_states.read_state(self.pid, tid, self._memory)
@@ -187,6 +210,8 @@ def short_name(file: str, folder: str) -> str:
     for part in _LIBRARIES:
         if part in file:
             return "~" + file.rpartition(part)[2][-120:]
+    if file in _TYPED:
+        return file
     if file.startswith("<"):
         return "~" + file[:80]
     if "/lib/python3" in file:

@@ -149,7 +149,7 @@ class Looks:
 
     def _find(self, now_s: float) -> None:
         self._found_s = now_s
-        self._trainers = trainers.find()
+        self._trainers = trainers.find(self._only_waits)
         wanted = [pid for one in self._trainers for pid in [one.pid, *one.helpers[:4]]]
         for pid in list(self._processes):
             if pid not in wanted:
@@ -165,6 +165,11 @@ class Looks:
             record = self._records[one.pid]
             record.helpers = len(one.helpers)
             record.reading.count([one.pid, *one.helpers])
+
+    def _only_waits(self, pid: int) -> bool:
+        if pid not in self._processes:
+            self._processes[pid] = Process(pid, self._files, self._sources)
+        return self._processes[pid].waits_for_children()
 
     def _flush(self) -> None:
         self._written_s = time.monotonic()

@@ -10,6 +10,10 @@ import os
 
 from . import procfs
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
 _STARTERS = (
     b"torchrun", b"torch.distributed.run", b"torch/distributed/run.py", b"torch.distributed.launch",
     b"accelerate", b"horovodrun", b"deepspeed", b"launcher.pyz", b"mooring.launcher",
@@ -32,16 +36,20 @@ class Trainer:
         self.pid, self.helpers = pid, helpers
 
 
-def find() -> list[Trainer]:
-    """Those below this process, in the order of the tree."""
+def find(only_waits: Callable[[int], bool]) -> list[Trainer]:
+    """Those below this process, in the order of the tree.
+
+    `only_waits(pid)`: a Python process that waits for its children to end, as `mp.spawn` does; they
+    train, not it.
+    """
     found: list[Trainer] = []
     level = procfs.children(os.getpid())
     while level and len(found) < MOST_TRAINERS:
         below: list[int] = []
         for pid in level:
             children = procfs.children(pid)
-            if _passed(pid, bool(children)):
-                below += children
+            if _passed(pid, bool(children)) or (children and only_waits(pid)):
+                below += [one for one in children if _helps(one)]
             elif not procfs.is_zombie(pid):
                 found.append(Trainer(pid, [one for one in children if _helps(one)][:MOST_HELPERS]))
         level = below
