@@ -33,13 +33,15 @@ _CLOSE_S, _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.08, 0.15, 10.0
 #: For so long after the first step, or after the start of programs that report none.
 _CLOSELY_S, _SILENT_S = 20.0, 15.0
 #: Parts of a CPU.
-_CLOSE_COST, _COST = 0.05, 0.008
+_CLOSE_COST, _COST = 0.05, 0.006
 #: The shortest turn on a CPU that the kernel gives.
 _TURN_NS = 100000
 _RECORD_S = 5.0
 _FIND_AGAIN_S = 3.0
 _MOST_PLACES, _MOST_CALLS, _MOST_LOOKS = 60, 200, 120
 _MOST_AT_ONCE = 4
+#: Open files are looked at with every third look.
+_GLANCE_AT = 3
 
 
 class Looks:
@@ -63,6 +65,7 @@ class Looks:
         self._closely_from_s = self._began_s + _SILENT_S
         self._stepped = False
         self._cost_s = 0.002
+        self._begin_cost_s = 0.0
         self._turn = 0
         self._over = False
         self._moment: tuple[float, int, int] | None = None
@@ -87,7 +90,9 @@ class Looks:
     def _begin(self) -> None:
         if self._over:
             return
+        began = time.process_time()
         self._moment = self._card.read()
+        self._begin_cost_s = time.process_time() - began
         self._loop.at(time.monotonic() + _MOMENT_S, self._look)
 
     def _look(self) -> None:
@@ -111,11 +116,12 @@ class Looks:
             place = process.look(helpers)
             if place is not None:
                 record.add(place, received, sent, on_way)
-                record.reading.glance([trainer.pid, *trainer.helpers])
+                if len(record.looks) % _GLANCE_AT == 0:
+                    record.reading.glance([trainer.pid, *trainer.helpers])
         if now_s - self._written_s > _RECORD_S:
             self._flush()
         # The first look finds symbols; it is no measure of the next ones.
-        cost_s = time.process_time() - began
+        cost_s = time.process_time() - began + self._begin_cost_s
         self._cost_s = min(0.7 * self._cost_s + 0.3 * cost_s, 0.1)
         self._loop.at(now_s + self._pause_s(now_s), self._begin)
 
