@@ -40,6 +40,7 @@ _RECORD_S = 5.0
 _FIND_AGAIN_S = 3.0
 _MOST_PLACES, _MOST_CALLS, _MOST_LOOKS = 60, 200, 120
 _MOST_AT_ONCE = 4
+_STAYS_AFTER = 60
 #: Open files are looked at with every third look.
 _GLANCE_AT = 3
 
@@ -60,6 +61,7 @@ class Looks:
         self._processes: dict[int, Process] = {}
         self._records: dict[int, _Record] = {}
         self._trainers: list[trainers.Trainer] = []
+        self._looked: dict[int, int] = {}
         self._found_s = float("-inf")
         self._began_s = self._written_s = time.monotonic()
         self._closely_from_s = self._began_s + _SILENT_S
@@ -73,7 +75,7 @@ class Looks:
 
     def first_step(self) -> None:
         """The first report of a step: from here on what is seen is training."""
-        if not self._stepped:
+        if not self._stepped and not self._over:
             self._stepped = True
             self._closely_from_s = time.monotonic()
             # What was before is start-up: its clock must not count for steps.
@@ -84,8 +86,9 @@ class Looks:
         if not self._over:
             self._over = True
             self._flush()
-            for process in self._processes.values():
-                process.close()
+        for process in self._processes.values():
+            process.close()
+        self._processes.clear()
 
     def _begin(self) -> None:
         if self._over:
@@ -98,6 +101,17 @@ class Looks:
     def _look(self) -> None:
         if self._over:
             return
+        try:
+            self._look_now()
+        except Exception as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Whatever goes wrong here must not end a training: nobody looks any more."""
+        self._over = True
+        self._write("looks", {"error": "%s: %s" % (type(error).__name__, str(error)[:200])})
+
+    def _look_now(self) -> None:
         began = time.process_time()
         now_s = time.monotonic()
         if now_s - self._found_s > _FIND_AGAIN_S:
@@ -115,6 +129,7 @@ class Looks:
             helpers = [self._processes[one] for one in trainer.helpers if one in self._processes]
             place = process.look(helpers)
             if place is not None:
+                self._looked[trainer.pid] = self._looked.get(trainer.pid, 0) + 1
                 record.add(place, received, sent, on_way)
                 if len(record.looks) % _GLANCE_AT == 0:
                     record.reading.glance([trainer.pid, *trainer.helpers])
@@ -173,11 +188,20 @@ class Looks:
             record.reading.count([one.pid, *one.helpers])
 
     def _only_waits(self, pid: int) -> bool:
+        """Who was seen at work for a while stays a trainer, also while it ends its loaders."""
+        if self._looked.get(pid, 0) >= _STAYS_AFTER:
+            return False
         if pid not in self._processes:
             self._processes[pid] = Process(pid, self._files, self._sources)
         return self._processes[pid].waits_for_children()
 
     def _flush(self) -> None:
+        try:
+            self._write_records()
+        except Exception as error:
+            self._give_up(error)
+
+    def _write_records(self) -> None:
         self._written_s = time.monotonic()
         shared: dict[str, Any] = {"card": self._card.name, "machine": self._machine.changes()}
         if self._paths is not None:

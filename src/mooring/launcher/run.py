@@ -272,7 +272,13 @@ class Member:
     def _begin_looks(self) -> None:
         from . import looks
 
-        self._looks = looks.begin(self._loop, self._journal.write, self._contract, self._addresses)
+        try:
+            self._looks = looks.begin(
+                self._loop, self._journal.write, self._contract, self._addresses
+            )
+        except Exception as error:
+            # A training is worth more than what is known of it.
+            self._journal.write("looks", {"error": str(error)[:200]})
         if self._looks is not None and self._has_stepped:
             self._looks.first_step()
 

@@ -156,13 +156,18 @@ def test_a_child_that_works_while_the_main_thread_waits(tmp_path: Path) -> None:
     helper = looking.Process(child, files, sources)
     try:
         place = until(
-            lambda: next((one for one in [parent.look([helper])] if one and one[2]), None),
-            "the child is seen",
+            lambda: next(
+                (
+                    one
+                    for one in [parent.look([helper])]
+                    if one and one[2] and one[2][3][:1] and one[2][3][0][:2] == ("p.py", "w")
+                ),
+                None,
+            ),
+            "the child is seen at its work",
             10,
         )
         assert place[1] == "process"
-        assert place[2] is not None
-        assert place[2][3][0][:2] == ("p.py", "w")
         assert not parent.waits_for_children()
     finally:
         parent.close()
@@ -311,6 +316,24 @@ def test_records_are_bounded_and_say_what_was_seen(tmp_path: Path) -> None:
     assert sum(number in asleep for number in seen) > 0.5 * len(seen)
     assert ["p.py", "b", 5, ("time.sleep",)] in record["calls"]
     assert len(record["main"]) == 4
+
+
+def test_whatever_goes_wrong_ends_the_looks_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(only_waits: object) -> None:
+        raise ZeroDivisionError("strange")
+
+    monkeypatch.setattr(trainers, "find", fails)
+    written: list[dict[str, Any]] = []
+    loop = Loop()
+    one = looks.Looks(loop, lambda kind, told: written.append(told), None, Card([]))
+    end_s = time.monotonic() + 10
+    while not written and time.monotonic() < end_s:
+        loop.turn(time.monotonic() + 0.1)
+    one.first_step()
+    one.stop()
+    assert written == [{"error": "ZeroDivisionError: strange"}]
 
 
 def test_the_machine_is_measured_in_differences() -> None:
