@@ -129,6 +129,7 @@ def operator(
     from mooring.operator.main import Process
     from mooring.operator.replica import Webhook, run_replica
 
+    askers = tuple(map(_address_range, api_servers))
     set_up(log_format)
     access = access_of(context, kubeconfig)
     home = operator_namespace or access.namespace
@@ -150,7 +151,7 @@ def operator(
         lost_node_after_s=lost_node_after,
         home=home,
         network_policy=network_policy,
-        api_servers=tuple(map(_address_range, api_servers)),
+        api_servers=askers,
     )
     webhook = Webhook(webhook_port, home) if webhook_port else None
     asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))

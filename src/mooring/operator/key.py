@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from mooring.bodies.kubernetes.token import Key, key_manifest, new_key, parse_key
 from mooring.install.names import KEY_SECRET
 from mooring.kubeapi.client import Client
+from mooring.kubeapi.document import Object
 from mooring.kubeapi.errors import AlreadyExists, KubeError, NotFound
 from mooring.kubeapi.resources import SECRET
 
+log = logging.getLogger(__name__)
+
+_FIRST_WAIT_S = 0.2
+_LONGEST_WAIT_S = 10.0
+
 
 async def load_key(client: Client, namespace: str) -> Key:
-    """Raises KubeError if it can be neither read nor made."""
-    try:
-        found = await client.get(SECRET, KEY_SECRET, namespace)
-    except NotFound:
+    """Waits for a server that does not answer, or does not allow it yet. Raises KubeError for a
+    Secret that holds no key."""
+    wait_s = _FIRST_WAIT_S
+    while True:
         try:
-            found = await client.create(SECRET, key_manifest(new_key(), KEY_SECRET, namespace))
-        except AlreadyExists:
-            # Another replica was faster.
-            found = await client.get(SECRET, KEY_SECRET, namespace)
+            found = await _found_or_made(client, namespace)
+            break
+        except KubeError as error:
+            log.warning("the operator's key: %s", error)
+        await asyncio.sleep(wait_s)
+        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
     key = parse_key(found)
     if key is None:
         raise KubeError(
@@ -26,3 +37,14 @@ async def load_key(client: Client, namespace: str) -> Key:
             "is made (running jobs then have no figures)"
         )
     return key
+
+
+async def _found_or_made(client: Client, namespace: str) -> Object:
+    try:
+        return await client.get(SECRET, KEY_SECRET, namespace)
+    except NotFound:
+        try:
+            return await client.create(SECRET, key_manifest(new_key(), KEY_SECRET, namespace))
+        except AlreadyExists:
+            # Another replica was faster.
+            return await client.get(SECRET, KEY_SECRET, namespace)

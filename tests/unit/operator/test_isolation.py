@@ -18,7 +18,7 @@ from mooring.install.status_schema import JOB_STATUS
 from mooring.kubeapi.cache import Cache
 from mooring.kubeapi.client import Client
 from mooring.kubeapi.document import Object, text
-from mooring.kubeapi.errors import Invalid, Unreachable
+from mooring.kubeapi.errors import ApiError, Invalid, Unreachable
 from mooring.kubeapi.kubeconfig import Access
 from mooring.kubeapi.resources import TRAINING_JOB
 from mooring.model.errors import BadInput
@@ -128,10 +128,15 @@ def test_the_webhook_refuses_what_it_fails_on() -> None:
     assert "cannot be read (RuntimeError)" in answer["status"]["message"]
 
 
+REFUSED = Invalid(422, "Invalid", "steps: must be at least 0", "PUT status")
+TOO_LARGE = ApiError(500, "", "etcdserver: request is too large", "PUT status")
+
+
 class Stage:
     """Rounds over caches that the test fills; what would be written is kept."""
 
-    def __init__(self, refused: frozenset[str] = frozenset()) -> None:
+    def __init__(self, refused: frozenset[str] = frozenset(), error: ApiError = REFUSED) -> None:
+        self._error = error
         self.caches = empty_caches()
         self.admitted: list[str] = []
         self._refused = refused
@@ -158,7 +163,7 @@ class Stage:
 
     async def save(self, view: Any, *rest: Any) -> Any:
         if view.name in self._refused:
-            raise Invalid(422, "Invalid", "steps: must be at least 0", "PUT status")
+            raise self._error
         self.admitted.append(view.name)
         return view
 
@@ -181,8 +186,9 @@ def test_the_queue_goes_on_without_a_job_that_it_fails_on(
     assert sorted(stage.admitted) == ["fine", "good"]
 
 
-def test_the_queue_goes_on_without_a_job_whose_status_is_refused() -> None:
-    stage = Stage(refused=frozenset({"bad"}))
+@pytest.mark.parametrize("error", [REFUSED, TOO_LARGE])
+def test_the_queue_goes_on_without_a_job_whose_status_is_refused(error: ApiError) -> None:
+    stage = Stage(frozenset({"bad"}), error)
     for name in ("bad", "good"):
         stage.caches.jobs.put(stored(name))
 
