@@ -64,7 +64,9 @@ def functions(
     by_name: dict[tuple[str, str], list[LineShare]] = {}
     for line in rank.lines:
         if share(line) > 0 and (in_helpers or not line.thread):
-            by_name.setdefault((line.file, line.function), []).append(line)
+            # What stands inside a function, a comprehension for one, is a part of it.
+            name = line.function.partition(".<locals>")[0]
+            by_name.setdefault((line.file, name), []).append(line)
     found = [
         Function(file, name, sum(share(line) for line in lines), tuple(lines))
         for (file, name), lines in by_name.items()

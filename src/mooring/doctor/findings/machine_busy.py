@@ -12,7 +12,7 @@ from mooring.doctor.registry import Page, Unknown, run_check
 
 #: Of the machine's CPUs. `moor`, looks at trainers and the system take a tenth of a small machine;
 #: a build or a test run beside a job for a part of the time a third.
-_LEAST_OTHERS = 0.5
+_LEAST_OTHERS = 0.6
 #: Of a trainer's time, ready to run without a CPU: what others take from a job that waits for bytes
 #: or data costs it nothing.
 _LEAST_WAITING = 0.4
@@ -20,7 +20,7 @@ _PAGE = Page(
     why="CPUs that others use are missing: every member waits for its turn, and those that wait "
     "for each other wait for the one that was served last.",
     measured="CPU time of the whole machine (/proc/stat) less that of the job's members, and how "
-    "long trainers were ready without a CPU. Reported when others use more than half of the "
+    "long trainers were ready without a CPU. Reported when others use more than 60 % of the "
     "machine's CPUs and a trainer waits for one for two fifths of its time.",
     fix="End or move the other work, or run the job where it is alone. Members with CPUs of their "
     "own (`pinning: exclusive`) are kept apart from other jobs of Mooring, not from other "

@@ -24,12 +24,24 @@ from mooring.doctor.registry import Page, run_check
 _LEAST = 0.4
 #: Less of the framework than this is no training with it: then own code is the training.
 _LEAST_FRAMEWORK = 0.03
+#: Others run programs of any kind: numpy's own Python is a library's, too, but no training.
+_FRAMEWORKS = frozenset({"pytorch", "tensorflow"})
+#: Calls of Python's own types in a loop over single things. `sum`, `min` and the like are left out:
+#: arrays have them as well.
+_BUILT_IN = frozenset(
+    {"Counter", "add", "append", "bool", "chr", "count", "decode", "dict", "encode", "endswith"}
+    | {"enumerate", "extend", "filter", "find", "float", "format", "get", "hash", "index", "int"}
+    | {"isalpha", "isdigit", "isinstance", "items", "iter", "join", "keys", "len", "list", "lower"}
+    | {"map", "most_common", "next", "ord", "pairwise", "pop", "range", "replace", "set"}
+    | {"setdefault", "sorted", "split", "startswith", "str", "strip", "tuple", "update", "upper"}
+    | {"values", "zip"}
+)
 #: A function with this part of its time in the framework is the training itself.
 _TRAINS = 0.1
 #: A loop over single numbers is seen at all of its lines; arithmetic on arrays at one or two.
 _LEAST_LINES = 3
-#: Nobody's training is a loop over single numbers.
-_LEAST_LOOP = 0.25
+#: Nobody's training is a loop over single things.
+_LEAST_LOOP = 0.15
 _HOT = 0.1
 _PAGE = Page(
     why="The framework computes in compiled code on all CPUs or on a device; a loop in Python of "
@@ -38,8 +50,8 @@ _PAGE = Page(
     "whatever its functions are called. Reported when one function that does not call the "
     "framework is on a CPU for surely more than 40 % of the time of most trainers, while the "
     "framework is used, too. A program without a framework trains in code of its own: there only "
-    "a function is reported whose time is spread over several lines that call nothing, a loop "
-    "over single numbers.",
+    "a function is reported whose time is spread over several lines that call nothing but "
+    "Python's own types, a loop over single things.",
     fix="Do it with the framework's operations on the whole batch instead of row by row, do it "
     "less often, once before the training, or in other processes.",
     not_when="The function is the model: an operation that the framework does not have.",
@@ -49,10 +61,11 @@ _PAGE = Page(
 @run_check("own-code", "A function of the program takes most of the time", _PAGE)
 def own_code(facts: RunFacts) -> Iterator[Found]:
     ranks = trained(facts)
+    has_framework = facts.job.spec.framework in _FRAMEWORKS
     seen = [
         (rank, function)
         for rank in ranks
-        if (function := _outside(rank)) is not None
+        if (function := _outside(rank, has_framework)) is not None
         and at_least(min(1.0, function.share), rank.looks)
         >= (_LEAST_LOOP if _loops_in_python(function) else _LEAST)
     ]
@@ -92,9 +105,9 @@ def own_code(facts: RunFacts) -> Iterator[Found]:
     )
 
 
-def _outside(rank: RankAccount) -> Function | None:
+def _outside(rank: RankAccount, has_framework: bool) -> Function | None:
     """The largest function that is not itself the one that trains."""
-    if rank.share(Activity.FRAMEWORK, Activity.DEVICE) < _LEAST_FRAMEWORK:
+    if not has_framework or rank.share(Activity.FRAMEWORK, Activity.DEVICE) < _LEAST_FRAMEWORK:
         return next((one for one in functions(rank, own_share) if _loops_in_python(one)), None)
     trains = {
         one.name
@@ -105,6 +118,7 @@ def _outside(rank: RankAccount) -> Function | None:
 
 
 def _loops_in_python(function: Function) -> bool:
-    """Its time is spread over lines that call nothing: steps of the interpreter, not of arrays."""
+    """Its time is spread over lines that call no library: steps of Python, not of arrays."""
     hot = [line for line in function.lines if own_share(line) >= _HOT * function.share]
-    return len(hot) >= _LEAST_LINES and not any(line.calls for line in hot)
+    called = {name for line in hot for name in line.calls}
+    return _BUILT_IN.issuperset(called) and (bool(called) or len(hot) >= _LEAST_LINES)
