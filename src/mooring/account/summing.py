@@ -36,6 +36,7 @@ _MOST_LINES = 24
 #: A rank that waits less than the others by this share of the time is whom they wait for.
 _WAITS_LESS = 0.1
 _SLOWER = 1.1
+_LEADER = "chief"
 #: The clock is believed against looks, but not without bound.
 _MOST_WEIGHT = 8.0
 _MBIT_PER_KBYTE = 0.008
@@ -286,7 +287,10 @@ def _waits(rank: _Rank, all_ranks: Sequence[_Rank]) -> list[WaitFor]:
 def _whom(rank: _Rank, names: Sequence[str], all_ranks: Sequence[_Rank]) -> _Rank | None:
     others = [one for one in all_ranks if one is not rank]
     named = [one for one in others if one.member.name in names]
-    servers = [one for one in named if one.member.serves]
+    # A chief of parameter servers hands out steps: it waits for those who do them.
+    leads = rank.member.role == _LEADER
+    servers = [] if leads else [one for one in named if one.member.serves]
+    named = [one for one in named if not (leads and one.member.serves)]
     if len(names) == 1 and len(named) == 1:
         return named[0]
     candidates = servers or named or [one for one in others if not one.member.serves]

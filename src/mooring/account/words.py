@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -105,7 +106,7 @@ def _told(rank: RankAccount, several: bool) -> str:
         if wait.share >= _LINE_SHOWN and not rank.serves:
             said.append(_wait(wait, rank))
     shown = [one for one in rank.functions if one.share >= _LINE_SHOWN][:3]
-    if shown:
+    if shown and not rank.serves:
         said.append(
             "lines: "
             + ", ".join(
@@ -141,18 +142,21 @@ def _wait(wait: WaitFor, rank: RankAccount) -> str:
     if wait.doing is None:
         return f"waits {time} for {whom}"
     at = f" at {wait.line.place}" if wait.line is not None else ""
-    return f"waits {time} for {whom}, which is busy with {_of(wait.doing)}{at}"
+    return f"waits {time} for {whom}, which {_DOES[wait.doing]}{at}"
 
 
-def _of(activity: Activity) -> str:
-    return {
-        Activity.FRAMEWORK: "the framework",
-        Activity.OWN: "its own code",
-        Activity.CPU_WAIT: "waiting for a CPU",
-        Activity.NETWORK: "the network",
-        Activity.SLEEP: "sleeping",
-        Activity.DEVICE: "its device",
-    }.get(activity, activity.value)
+_DOES = {
+    Activity.FRAMEWORK: "computes in the framework",
+    Activity.OWN: "computes in its own code",
+    Activity.CPU_WAIT: "waits for a CPU",
+    Activity.NETWORK: "is in the network",
+    Activity.OTHERS: "waits, too,",
+    Activity.INPUT: "waits for its input",
+    Activity.DISK: "waits for a disk",
+    Activity.SLEEP: "sleeps",
+    Activity.DEVICE: "waits for its device",
+    Activity.UNSEEN: "waits for something unseen",
+}
 
 
 def name(rank: RankAccount) -> str:
@@ -160,13 +164,16 @@ def name(rank: RankAccount) -> str:
 
 
 def _ms(seconds: float) -> str:
-    if seconds >= 10:
-        return f"{seconds:.1f} s"
+    if seconds >= 1:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
     ms = 1000 * seconds
     return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    # A number and its unit stay together.
+    together = re.sub(r"(\d) (%|ms\b|s\b)", "\\1\u00a0\\2", text)
+    lines = textwrap.wrap(
+        together, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
     )
+    return [line.replace("\u00a0", " ") for line in lines]

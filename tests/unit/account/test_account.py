@@ -180,6 +180,19 @@ def test_a_worker_waits_for_the_server_at_its_socket() -> None:
     assert (wait.member, wait.doing) == ("ps-0", Activity.OWN)
 
 
+def test_a_chief_waits_for_its_workers_not_for_their_server() -> None:
+    waits = Place(Spot("S", "futex", stack=(MAIN,)), members=("ps-0",))
+    account = account_of(
+        [
+            member("chief-0", looks((waits, 100))),
+            member("worker-0", looks((OWN_RUNS, 90), (AT_SERVER, 10))),
+            member("ps-0", looks((IDLE, 80), (OWN_RUNS, 20)), serves=True),
+        ]
+    )
+    [wait] = account.ranks[0].waits
+    assert (wait.member, wait.doing) == ("worker-0", Activity.OWN)
+
+
 def test_waiting_with_a_full_card_is_network() -> None:
     """20 Mbit/s are 2,500 kB/s."""
     seen = looks((MEETS, 60), (TORCH_RUNS, 40), rates=(0.0, 2400.0))
@@ -279,7 +292,7 @@ def test_text_fits_80_columns_and_begins_with_the_step() -> None:
     assert text[0].startswith("Where a step's time goes")
     assert any("sleeping" in line and "80 ms" in line for line in text)
     joined = " ".join(" ".join(text).split())
-    assert "worker-0: waits 80 ms for worker-1, which is busy with sleeping at train.py:7" in joined
+    assert "worker-0: waits 80 ms for worker-1, which sleeps at train.py:7 q()" in joined
 
 
 def test_no_looks_say_why() -> None:
