@@ -24,6 +24,13 @@ _ON_FILES = frozenset({"read", "write", "fsync", "open", "lock", "uring"})
 _FOR_DEVICE = frozenset({"synchronize", "item", "cpu", "numpy", "tolist", "block_until_ready"})
 _PYTHON_WAITS = ("~python/threading.py", "~python/queue.py", "~python/concurrent/")
 _QUEUES = frozenset({"~python/queue.py", "~python/multiprocessing/queues.py"})
+_OF_MPI = frozenset({
+    "send", "ssend", "bsend", "rsend", "recv", "mrecv", "sendrecv", "sendrecv_replace", "probe",
+    "mprobe", "iprobe", "wait", "waitall", "waitany", "waitsome", "test", "testall", "barrier",
+    "bcast", "scatter", "scatterv", "gather", "gatherv", "allgather", "allgatherv", "alltoall",
+    "alltoallv", "alltoallw", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block",
+    "scan", "exscan", "neighbor_allgather", "neighbor_alltoall",
+})  # fmt: skip
 _LIBRARY = "~"
 _STANDARD = "~python/"
 
@@ -58,6 +65,7 @@ class Process:
     has_device: bool = False
     has_python: bool = True
     has_peers: bool = False
+    has_mpi: bool = False
     helpers: int = 0
 
 
@@ -87,7 +95,7 @@ def _doing(place: Place, category: Category, of_helper: Category, process: Proce
         phase=category if category in _PHASES else None,
         file_system=main.file_system,
     )
-    collective = category is Category.COMMUNICATION
+    collective = category is Category.COMMUNICATION or (process.has_mpi and _calls_mpi(main))
     if main.letter == "R":
         if collective:
             return replace(base, activity=Activity.OTHERS, on_cpu=True, spins=True)
@@ -96,6 +104,9 @@ def _doing(place: Place, category: Category, of_helper: Category, process: Proce
         return replace(base, activity=_computing(main, category, process))
     if main.call == "fault" or (main.call in _ON_FILES and (main.file_system or not main.at)):
         return replace(base, activity=_or_input(Activity.DISK, category))
+    if main.call == "write" and "pipe" in main.at:
+        # Its output is not taken as fast as it comes.
+        return replace(base, activity=Activity.DISK, phase=Category.LOGGING)
     if main.letter == "D":
         return replace(base, activity=_or_input(Activity.DISK, category))
     if "device" in main.at:
@@ -166,6 +177,14 @@ def _by_helper(base: Doing, place: Place, of_helper: Category, process: Process)
     if process.serves or process.has_peers:
         return replace(base, activity=Activity.OTHERS)
     return base
+
+
+def _calls_mpi(spot: Spot) -> bool:
+    """mpi4py is native: of its calls there is only the line of the program that makes them."""
+    innermost = next(iter(spot.stack), None)
+    if innermost is None or not innermost.own:
+        return False
+    return any(one.rpartition(".")[2].lower() in _OF_MPI for one in innermost.calls if "." in one)
 
 
 def _takes_from_queue(spot: Spot) -> bool:

@@ -16,6 +16,7 @@ _MOST_LASTS_S = 10.0
 _PEER = "peer:"
 _FILE = "file:"
 _LIBRARY = "~"
+_IMPORTS = "~<frozen importlib"
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,8 @@ class RankLooks:
     refused: bool = False
     """The kernel did not let the launcher read the process."""
     has_python: bool = True
+    has_mpi: bool = False
+    """An MPI library is loaded."""
 
 
 def read_looks(lines: Iterable[Line], window: Window) -> list[RankLooks]:
@@ -173,10 +176,12 @@ def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
     threads = helpers = 0
     for record in records:
         inside = [one for one in _looks(record) if window[0] <= one.at_s <= window[1]]
-        if not inside:
+        trains = [one for one in inside if not _starts(one)]
+        if not trains:
             continue
-        looks += inside
-        clock = clock.plus(_clock(record, window))
+        looks += trains
+        if len(trains) == len(inside):
+            clock = clock.plus(_clock(record, window))
         machine = _machine(record, machine)
         io = _reads(record, io)
         for member, counts in _mapping(record.get("tcp")).items():
@@ -199,6 +204,7 @@ def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
         io=io,
         refused=records[-1].get("refused") is True,
         has_python=records[-1].get("no_python") is not True,
+        has_mpi=any(record.get("mpi") is True for record in records),
     )
 
 
@@ -218,6 +224,12 @@ def _looks(record: Line) -> list[Look]:
             at_s = from_s + numbers[0] / 1000
             found.append(Look(at_s, place, received, sent, queued, lasts_s))
     return found
+
+
+def _starts(look: Look) -> bool:
+    """It imports modules: that is no part of a step. Without steps the window has no beginning."""
+    stack = look.place.main.stack if look.place is not None else ()
+    return any(one.file.startswith(_IMPORTS) for one in stack)
 
 
 def _place(told: Mapping[str, JsonValue], calls: Sequence[Call]) -> Place:

@@ -115,6 +115,7 @@ def _rank(member: MemberSeen, seen: RankLooks, cards: Mapping[str, CardSeen]) ->
         has_python=seen.has_python,
         has_peers=any(count > 0 for count in seen.moved.values()),
         helpers=seen.helpers,
+        has_mpi=seen.has_mpi,
     )
     weighed = _weigh(seen, divide(seen, process), member, cards)
     total = sum(one.weight for one in weighed) or 1.0
@@ -309,14 +310,15 @@ def _idle(rank: _Rank) -> float:
 
 
 def _busy_with(rank: _Rank) -> tuple[Activity | None, LineShare | None]:
-    parts = {
-        activity: share
-        for activity, share in rank.parts.items()
-        if activity not in (Activity.OTHERS, Activity.UNSEEN)
-    }
-    if not parts:
+    """What it does most beside waiting for others; time without a CPU counts for what it delays."""
+    work: dict[Activity, float] = {}
+    for one in rank.weighed:
+        work[one.doing.activity] = work.get(one.doing.activity, 0.0) + one.weight
+    for waits in (Activity.OTHERS, Activity.UNSEEN):
+        work.pop(waits, None)
+    if not work:
         return None, None
-    most = max(parts, key=lambda activity: parts[activity])
+    most = max(work, key=lambda activity: work[activity])
     lines = [one for one in rank.lines if one.by.get(most, 0.0) > 0]
     return most, max(lines, key=lambda one: one.by.get(most, 0.0), default=None)
 

@@ -27,6 +27,7 @@ class Activity(StrEnum):
     INPUT = "input"
     """Loads data, or waits for what loads it (processes or threads of its own)."""
     DISK = "disk"
+    """Blocked on a file, or on output that is not taken as fast as it comes."""
     SLEEP = "sleeping"
     DEVICE = "device"
     UNSEEN = "unexplained"

@@ -16,7 +16,7 @@ _ORDER = (
     (Activity.NETWORK, "in the network"),
     (Activity.OTHERS, "waiting for others"),
     (Activity.INPUT, "input"),
-    (Activity.DISK, "disk"),
+    (Activity.DISK, "disk or output"),
     (Activity.SLEEP, "sleeping"),
     (Activity.DEVICE, "device"),
     (Activity.UNSEEN, "unexplained"),

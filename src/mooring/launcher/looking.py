@@ -43,6 +43,8 @@ _JOINS = (
     ),
 )
 _INNERMOST = 5
+_MPI_LIBRARIES = (b"/libmpi.so", b"/libmpi_", b"/libmpich", b"/libmpi.")
+_MOST_ASKED = 6
 #: Calls in which a thread may wait for another one of its process.
 _FOR_OTHERS = frozenset(
     ["futex", "poll", "select", "epoll", "read", "recv", "wait", "other", "", "pipe", "uring"]
@@ -60,6 +62,8 @@ class Process:
         self._shown: dict[tuple[str, str, int], Call] = {}
         self._turn = 0
         self.python_threads = 0
+        self._has_mpi = False
+        self._asked_mpi = 0
         try:
             self._folder = os.readlink("/proc/%d/cwd" % pid)
         except OSError:
@@ -94,6 +98,14 @@ class Process:
         if main[2] and main[2][0].startswith(waited_files.PEER) and main[1] not in ("epoll",):
             return main, "", None, 0, ()
         return self._with_helper(main, states, helpers)
+
+    def has_mpi(self) -> bool:
+        """Whether an MPI library is loaded; asked some times, as programs load it late."""
+        if not self._has_mpi and self._asked_mpi < _MOST_ASKED:
+            self._asked_mpi += 1
+            maps = procfs.read_long("/proc/%d/maps" % self.pid, 4 << 20)
+            self._has_mpi = any(name in maps for name in _MPI_LIBRARIES)
+        return self._has_mpi
 
     def waits_for_children(self) -> bool:
         """Whether its main thread is in a call that ends with a child process."""

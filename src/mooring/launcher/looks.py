@@ -214,6 +214,8 @@ class Looks:
                 told = dict(record.document(), **shared)
                 if process is not None:
                     told["python_threads"] = process.python_threads
+                    if process.has_mpi():
+                        told["mpi"] = True
                     if not process.is_python:
                         told["refused" if process.refused else "no_python"] = True
                 self._write("looks", told)

@@ -235,6 +235,41 @@ def test_spinning_counts_as_waiting_and_is_told() -> None:
     assert rank.share(Activity.OTHERS) == pytest.approx(0.5)
 
 
+RECEIVES = Place(Spot("R", stack=(Call("m.py", "w", 36, ("c.recv",)), MAIN)))
+
+
+def test_a_call_of_mpi_is_known_only_where_mpi_is_loaded() -> None:
+    spins = RankLooks(0, 42, looks((RECEIVES, 50)).looks, has_mpi=True)
+    rank = account_of([member("worker-0", spins)]).ranks[0]
+    assert rank.share(Activity.OTHERS) == pytest.approx(1.0)
+    assert alone((RECEIVES, 50)).share(Activity.OWN) == pytest.approx(1.0)
+
+
+def test_output_that_nobody_takes_is_disk_or_output() -> None:
+    logs = Call("~python/logging/__init__.py", "StreamHandler.emit", 0)
+    rank = alone((Place(Spot("S", "write", ("pipe",), (logs, MAIN))), 50))
+    assert rank.parts == {Activity.DISK: pytest.approx(1.0)}
+    assert rank.phases == {Category.LOGGING: pytest.approx(1.0)}
+
+
+def test_imports_are_no_part_of_a_step() -> None:
+    record = {
+        **RECORD,
+        "calls": [["~<frozen importlib._bootstrap>", "_load", 0, []], ["a.py", "f", 3, []]],
+        "places": [{"main": ["R", "", [], [0, 1]]}, {"main": ["R", "", [], [1]]}],
+    }
+    [rank] = read_looks([record], (float("-inf"), float("inf")))  # type: ignore[list-item]
+    assert [one.at_s for one in rank.looks] == [10.1, 10.2]
+    assert rank.clock == Clock()
+
+
+def test_who_is_short_of_a_cpu_is_said_to_do_what_it_is_delayed_in() -> None:
+    slow = looks((OWN_RUNS, 100), clock=Clock(10.0, 2.0, 7.9, 0.0, 2.0))
+    account = account_of([member("worker-0", looks((MEETS, 100))), member("worker-1", slow)])
+    assert account.ranks[1].share(Activity.CPU_WAIT) > 0.7
+    assert account.ranks[0].waits[0].doing is Activity.OWN
+
+
 def test_phases_lie_across_the_activities() -> None:
     saves = Call("train.py", "save_checkpoint", 50)
     rank = alone((Place(Spot("D", "fsync", ("file:nfs4",), (saves, MAIN))), 50), (OWN_RUNS, 50))
