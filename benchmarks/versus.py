@@ -199,7 +199,7 @@ ROWS = (
     Row("torchx-2", "torchx", 120, _ddp(torchx, 2)),
     Row("mpirun-2", "mpirun", 300, _mpi),
     Row("tf-config-all-reduce", "bash", 300, _mirrored),
-    Row("tf-config-servers", "bash", 80, _servers),
+    Row("tf-config-servers", "bash", 400, _servers),
     Row("ray-train-2", "ray", 120, _ray),
     Row("torchrun-2-neighbour", "torchrun", 60, _ddp(torchrun, 2), _neighbour),
     Row(

@@ -25,12 +25,12 @@ def bell() -> Iterator[Bell]:
 def test_a_ring_ends_the_wait_once(bell: Bell) -> None:
     began_s = time.monotonic()
     ringer = subprocess.Popen(["echo"], stdout=bell.rope)
-    bell.wait([], FOREVER_S)
+    bell.wait([], [], FOREVER_S)
     assert time.monotonic() - began_s < FOREVER_S
     ringer.wait()
-    bell.wait([], 0)  # what came meanwhile
+    bell.wait([], [], 0)  # what came meanwhile
     began_s = time.monotonic()
-    bell.wait([], 0.05)
+    bell.wait([], [], 0.05)
     assert time.monotonic() - began_s >= 0.05
 
 
@@ -38,7 +38,7 @@ def test_a_ring_ends_the_wait_once(bell: Bell) -> None:
 def test_the_end_of_a_process_ends_the_wait(bell: Bell) -> None:
     began_s = time.monotonic()
     process = subprocess.Popen(["true"])
-    bell.wait([process.pid], FOREVER_S)
+    bell.wait([process.pid], [], FOREVER_S)
     assert time.monotonic() - began_s < FOREVER_S
     process.wait()
 

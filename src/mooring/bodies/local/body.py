@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,12 +19,8 @@ from pathlib import Path
 from mooring.bodies.base import Order
 from mooring.bodies.local import cgroups, owners, processes
 from mooring.bodies.local.contract import Settings, Surroundings, write_contract
-from mooring.bodies.local.fork_server import (
-    UNKNOWN_CODE,
-    ForkedLauncher,
-    ForkServer,
-    LauncherProcess,
-)
+from mooring.bodies.local.fork_server import ForkServer
+from mooring.bodies.local.launchers import UNKNOWN_CODE, LauncherProcess, Launchers
 from mooring.bodies.local.nodes import LocalNodes, holdings_of_others
 from mooring.bodies.local.pack import copy_launcher
 from mooring.bodies.local.sharing import SharedCpus
@@ -45,8 +40,6 @@ from mooring.record.state_home import cache_dir
 #: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
 _LAUNCHER_GRACE_S = 5.0
 _RSH = "moor-rsh"
-#: Variables that tell others whose process a launcher is.
-_MARKS = (processes.RUN_VARIABLE, processes.MEMBER_VARIABLE, owners.OWNER_VARIABLE)
 
 
 @dataclass
@@ -76,7 +69,7 @@ class LocalBody:
     ) -> None:
         """`fork_server` makes the launchers, as long as it can; it stays its giver's to close."""
         self._run = run
-        self._fork_server = fork_server
+        self._launchers = Launchers(run.launcher_file, fork_server)
         self._inherited = dict(inherited)
         self._nodes = nodes
         self._settings = settings
@@ -186,19 +179,10 @@ class LocalBody:
         self._keep_off(now_s)
         events = self._collect(now_s)
         if not events and timeout_s > 0:
-            self._wait(timeout_s)
+            started = [attempt.process for attempt in self._attempts.values()]
+            self._bell.wait(*self._launchers.ends(started), timeout_s)
             events = self._collect(now_s)
         return events
-
-    def _wait(self, timeout_s: float) -> None:
-        """Until a launcher has something to say, or has ended."""
-        launchers = [attempt.process for attempt in self._attempts.values()]
-        forked = [each for each in launchers if isinstance(each, ForkedLauncher)]
-        others = [each.pid for each in launchers if not isinstance(each, ForkedLauncher)]
-        servers = {each.ends_at for each in forked if each.ends_at is not None}
-        # Of a server that is gone nobody hears when its launchers end.
-        others += [each.pid for each in forked if each.ends_at is None]
-        self._bell.wait(others, timeout_s, also=sorted(servers))
 
     def _keep_off(self, now_s: float) -> None:
         """Keep members that share CPUs off those that other runs have come to hold."""
@@ -296,27 +280,11 @@ class LocalBody:
         contract = write_contract(self._run, self._settings, order, around)
         complaints = self._run.member_dir(member.name) / "launcher.err"
         with open_file(complaints) as stderr:
-            process = self._launch(contract, self._inherits(launch), stderr.fileno())
+            process = self._launchers.start(
+                contract, self._inherits(launch), self._bell.rope, stderr.fileno()
+            )
         tail = self._tails.setdefault(member.id, Tail(self._run.sample_file(member.name)))
         self._attempts[member.id] = _Attempt(order, process, tail)
-
-    def _launch(self, contract: Path, env: Mapping[str, str], stderr: int) -> LauncherProcess:
-        launcher = self._run.launcher_file
-        if self._fork_server is not None:
-            try:
-                return self._fork_server.launch(
-                    launcher, contract, env, _MARKS, self._bell.rope, stderr
-                )
-            except OSError:
-                self._fork_server = None
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(launcher), "run", str(contract)],
-            stdin=subprocess.PIPE,
-            stdout=self._bell.rope,
-            stderr=stderr,
-            env=env,
-            start_new_session=True,
-        )
 
     def _environment(self, order: Order) -> dict[str, str]:
         """What is set for a member, without what it inherits."""

@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from mooring.bodies.local.pack import kept_launcher
 from mooring.record.state_home import cache_dir
@@ -33,18 +33,6 @@ _ANSWER_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 2.0
 #: The exit code of a launcher whose server died before it: nobody knows it.
 UNKNOWN_CODE = -9
-
-
-class LauncherProcess(Protocol):
-    """What the body needs of a started launcher; `subprocess.Popen` has it, too."""
-
-    @property
-    def pid(self) -> int: ...
-    @property
-    def stdin(self) -> IO[bytes] | None: ...
-    def poll(self) -> int | None: ...
-    def wait(self) -> int: ...
-    def send_signal(self, sig: int) -> None: ...
 
 
 class ForkServer:
@@ -93,7 +81,7 @@ class ForkServer:
         marks: Sequence[str],
         stdout: int,
         stderr: int,
-    ) -> LauncherProcess:
+    ) -> ForkedLauncher:
         """A launcher for `contract`, as if the archive `launcher` had been started.
 
         `marks` are the names of those variables that others find the process by. Raises OSError if
@@ -186,7 +174,7 @@ class ForkServer:
 
 
 class ForkedLauncher:
-    """A launcher that the server has forked; see `LauncherProcess`."""
+    """A launcher that the server has forked; see `launchers.LauncherProcess`."""
 
     def __init__(self, server: ForkServer, pid: int, stdin: IO[bytes]) -> None:
         self._server = server

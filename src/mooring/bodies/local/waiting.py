@@ -22,13 +22,11 @@ class Bell:
         # A launcher must never wait for us: it loses the byte of a pipe that is full.
         os.set_blocking(self.rope, False)
 
-    def wait(self, pids: Sequence[int], timeout_s: float, also: Sequence[int] = ()) -> None:
-        """Return once it rang, once one of these processes has ended, or after `timeout_s`.
-
-        `also`: descriptors that something can be read from then.
-        """
+    def wait(self, pids: Sequence[int], descriptors: Sequence[int], timeout_s: float) -> None:
+        """Return once it rang, once one of these processes has ended, once something can be read
+        from a descriptor, or after `timeout_s`."""
         poller = select.poll()
-        for listened in (self._listening, *also):
+        for listened in (self._listening, *descriptors):
             poller.register(listened, select.POLLIN)
         fds: list[int] = []
         try:
