@@ -260,7 +260,8 @@ class Caches:
             key = (pod.namespace, pod.mark.job)
             if pod is after:
                 self._pods_of.setdefault(key, {})[pod.name] = pod
-            elif after is None:
+            elif after is None or after.mark is None or after.mark.job != pod.mark.job:
+                # Gone, or somebody has taken its labels off.
                 mine = self._pods_of.get(key, {})
                 mine.pop(pod.name, None)
                 if not mine:

@@ -77,3 +77,13 @@ def test_what_is_not_looked_at_concerns_nobody() -> None:
     told = Told()
     told.put(1, node="n-1")
     assert told.put(2, node="n-1", ip="10.0.0.1") == []
+
+
+def test_a_pod_whose_labels_were_taken_off_is_no_longer_a_member() -> None:
+    told = Told()
+    told.put(1)
+    bare = pod(2)
+    bare["metadata"]["labels"] = {}
+    told.caches.pods.put(bare)
+    told.caches.pods.remove(("team", "j-worker-0"), "pod-1")
+    assert told.caches._pods_of == {}
