@@ -54,7 +54,9 @@ def doctor(
     kubeconfig: Path | None,
     namespace: str | None,
 ) -> int:
-    """Say why a run is slow: findings, worst first, each with its evidence and a remedy.
+    """Say where the time of a step goes, and why a run is slow: an account, then findings.
+
+    Findings come worst first, each with its evidence and a remedy.
 
     RUN may be running or ended. Nothing found is an answer too: it lists what was looked at.
     With --fix, what the job file can carry is written into it; comments stay.
