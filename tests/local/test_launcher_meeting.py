@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from gangs import TOKEN, Pods
 
+from mooring.account.looks import read_looks
 from mooring.bodies.kubernetes.contract import packed
 from support.waiting import until
 
@@ -67,7 +68,7 @@ def test_the_leader_keeps_what_the_journals_of_all_said(pods: Pods) -> None:
         told = pods.status("history")["members"].get(f"worker-{index}", [])
         return {one["kind"] for one in told}
 
-    wanted = {"ready", "variables", "sample", "step"}
+    wanted = {"ready", "variables", "sample", "step", "looks"}
     until(lambda: kinds(0) == kinds(1) == wanted, "both have told everything")
     # Two samples are five seconds apart, and the steps between them are one record.
     seen = until(
@@ -82,6 +83,11 @@ def test_the_leader_keeps_what_the_journals_of_all_said(pods: Pods) -> None:
         "a second sample was told",
     )
     assert seen[1]["examples"] == 8 * (seen[1]["step"] - seen[0]["step"])
+    # What the other's launcher saw of its program is enough for an account of it here.
+    told = pods.status("history")["members"]["worker-1"]
+    [rank] = read_looks(told, (0.0, float("inf")))
+    seen_so = [one.place.main.call for one in rank.looks if one.place is not None]
+    assert seen_so.count("sleep") > 0.7 * len(seen_so) > 10
     # A leader that comes again hears what matters of those that stayed.
     leader = pods.processes[0]
     leader.send_signal(signal.SIGTERM)
