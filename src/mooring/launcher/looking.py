@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 THREAD, NATIVE, PROCESS = "thread", "native", "process"
 _MOST_THREADS = 96
+_FEW_THREADS, _WHOLE_SCAN = 8, 4
 _MOST_FRAMES = 24
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 #: Programs that have no file: `python -c`, standard input.
@@ -62,6 +63,8 @@ class Process:
         self._shown: dict[tuple[str, str, int], Call] = {}
         self._turn = 0
         self.python_threads = 0
+        self._scans = 0
+        self._at_members: dict[str, None] = {}
         self._has_mpi = False
         self._asked_mpi = 0
         try:
@@ -137,12 +140,18 @@ class Process:
             others = (others + others)[self._turn : self._turn + _MOST_THREADS]
         running = 0
         best: tuple[int, str, Spot] | None = None
-        at_members: dict[str, None] = {}
+        # At whose connections native threads wait changes rarely, and costs most to find out.
+        self._scans += 1
+        whole = self._scans % _WHOLE_SCAN == 1 or len(others) <= _FEW_THREADS
+        at_members: dict[str, None] = {} if whole else dict(self._at_members)
         for tid in others:
-            state = thread_states.read_state(self.pid, tid, self._memory)
+            in_python = tid in states
+            if whole or in_python:
+                state = thread_states.read_state(self.pid, tid, self._memory)
+            else:
+                state = thread_states.read_letter(self.pid, tid)
             if state is None:
                 continue
-            in_python = tid in states
             running += state.letter == "R"
             waits_at: list[str] = []
             if state.files and state.call in _AT_SOCKETS:
@@ -155,6 +164,7 @@ class Process:
                 stack = self._reader.stack(states[tid]) if in_python else []
                 spot = state.letter, state.call, tuple(waits_at), self._calls(stack)
                 best = rank, THREAD if in_python else NATIVE, spot
+        self._at_members = at_members
         if (best is None or best[0] < 4) and helpers:
             running, best = self._processes(helpers, running, best)
         kind, helper = (best[1], best[2]) if best is not None else ("", None)

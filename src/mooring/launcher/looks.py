@@ -33,7 +33,7 @@ _CLOSE_S, _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.08, 0.15, 10.0
 #: For so long after the first step, or after the start of programs that report none.
 _CLOSELY_S, _SILENT_S = 20.0, 15.0
 #: Parts of a CPU.
-_CLOSE_COST, _COST = 0.05, 0.006
+_CLOSE_COST, _COST = 0.04, 0.005
 #: The shortest turn on a CPU that the kernel gives.
 _TURN_NS = 100000
 _RECORD_S = 5.0

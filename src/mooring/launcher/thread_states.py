@@ -61,6 +61,14 @@ class State:
         self.letter, self.call, self.files = letter, call, files
 
 
+def read_letter(pid: int, tid: int) -> State | None:
+    """Its state alone; None if the thread has ended."""
+    fields = procfs.stat_fields(procfs.read("/proc/%d/task/%d/stat" % (pid, tid)))
+    if not fields or fields[0] in (b"Z", b"X"):
+        return None
+    return State(fields[0].decode("ascii", "replace"), "", [])
+
+
 def read_state(pid: int, tid: int, read_memory: ReadMemory | None) -> State | None:
     """None if the thread has ended. `read_memory(address, size)`: empty where it cannot."""
     folder = "/proc/%d/task/%d/" % (pid, tid)
