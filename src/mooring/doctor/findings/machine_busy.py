@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.account import Activity
-from mooring.doctor.facts import RunFacts
+from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, SAMPLES, names, used
 from mooring.doctor.registry import Page, Unknown, run_check
@@ -38,11 +38,9 @@ def machine_busy(facts: RunFacts) -> Iterator[Found]:
     ours = sum(use.cpus for _, use in measured)
     wanted = sum(min(use.runnable or use.cpus, member.usable_cpus) for member, use in measured)
     others = max(0.0, machine.used_cpus - ours)
-    waiting = _waiting(facts)
+    waiting = _waiting(facts) * _due_to_others(measured, machine.cpus)
     if others < _LEAST_OTHERS * machine.cpus or waiting < _LEAST_WAITING:
         return
-    # Of that, the part that is others' and not other members'.
-    theirs = waiting * others / max(machine.used_cpus, 0.1)
     yield Found(
         says=f"other programs use {others:.1f} of the machine's {machine.cpus} CPUs; the members "
         f"got {ours:.1f} and wanted {wanted:.1f}",
@@ -61,8 +59,18 @@ def machine_busy(facts: RunFacts) -> Iterator[Found]:
         confidence=Confidence.CERTAIN,
         weight=min(0.9, waiting),
         members=names(member for member, _ in measured),
-        gain=Gain.of_freed(theirs / 2, waiting, "the time that trainers wait for a CPU"),
+        gain=Gain.of_freed(waiting / 3, waiting, "the time that trainers wait for a CPU"),
     )
+
+
+def _due_to_others(measured: list[tuple[MemberFacts, Use]], cpus: int) -> float:
+    """The part of the members' waiting that would end if they were alone. With more threads than
+    CPUs of their own they would go on to wait for each other."""
+    got = sum(use.cpus for _, use in measured)
+    wanted = sum(use.runnable or use.cpus for _, use in measured)
+    if wanted <= got:
+        return 0.0
+    return max(0.0, min(wanted, float(cpus)) - got) / (wanted - got)
 
 
 def _waiting(facts: RunFacts) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.account import Activity, RankAccount
+from mooring.account.types import COMPUTING
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import (
@@ -34,7 +35,12 @@ _PAGE = Page(
 @run_check("program-waits", "The program sleeps", _PAGE)
 def program_waits(facts: RunFacts) -> Iterator[Found]:
     ranks = [one for one in trained(facts) if one.step_s]
-    sleeping = [one for one in ranks if surely(one, Activity.SLEEP) >= _LEAST]
+    # Who never computes is no trainer that sleeps too long, but one that waits for work.
+    sleeping = [
+        one
+        for one in ranks
+        if surely(one, Activity.SLEEP) >= _LEAST and surely(one, *COMPUTING, Activity.DEVICE) > 0
+    ]
     if not sleeping or not most_have(sleeping, ranks):
         return
     worst = max(sleeping, key=lambda one: one.share(Activity.SLEEP))
