@@ -43,7 +43,7 @@ _PAGE = Page(
     "Steps are too small for what each of them costs",
     _PAGE,
     Causes(
-        anywhere=frozenset({"machine-busy", "cpu-threads", "comm-bound"}),
+        anywhere=frozenset({"cpu-threads", "comm-bound"}),
         same_member=frozenset({"input-bound", "own-code", "program-waits", "straggler"}),
     ),
 )

@@ -57,7 +57,8 @@ def machine_busy(facts: RunFacts) -> Iterator[Found]:
             where="the machine",
         ),
         confidence=Confidence.CERTAIN,
-        weight=min(0.9, waiting),
+        # Between what it frees at least and at most: who else would take the CPUs is not known.
+        weight=min(0.9, 0.6 * waiting),
         members=names(member for member, _ in measured),
         gain=Gain.of_freed(waiting / 3, waiting, "the time that trainers wait for a CPU"),
     )

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from mooring.doctor.facts import RunFacts
+from mooring.account import Activity
+from mooring.doctor.facts import MemberFacts, RunFacts, StackFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
-from mooring.doctor.findings.accounts import unnamed
+from mooring.doctor.findings.accounts import line_of, unnamed
 from mooring.doctor.findings.trainers import STACKS, at_least, trainers
 from mooring.doctor.registry import NotRecognised
 from mooring.stacks.categories import Category
@@ -42,9 +43,9 @@ def times_less(share: float) -> int:
 
 def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
     seen = [
-        (member, stack, stack.share(kind.category))
+        (member, stack, share)
         for member, stack in trainers(facts)
-        if at_least(stack.share(kind.category), stack.looks) >= kind.least
+        if at_least(share := _share(facts, member, stack, kind), stack.looks) >= kind.least
     ]
     if not seen:
         if what := unnamed(facts):
@@ -62,7 +63,8 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
         Figure(f"share of {kind.noun}", 100 * share, "%", STACKS, who),
         Figure("looks at its stack", stack.looks, "", STACKS, who),
     ]
-    if place := stack.places.get(kind.category):
+    place = stack.places.get(kind.category) or _line(facts, member, kind)
+    if place:
         evidence.append(Figure("seen most at", place, "", STACKS, who))
     if repeats is not None:
         says += f": {repeats.lasts_s:.1f} s every {repeats.every_s:.1f} s"
@@ -82,6 +84,22 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
         members=tuple(dict.fromkeys(one.name for one, _, _ in seen)),
         gain=Gain(1.0, 1 / (1 - share + GOAL), f"if it took {100 * GOAL:.0f} % of the time"),
     )
+
+
+def _share(facts: RunFacts, member: MemberFacts, stack: StackFacts, kind: Kind) -> float:
+    """By names of functions, or by what the account saw without one (output that nobody takes)."""
+    rank = facts.account.of(member.name)
+    by_account = rank.phases.get(kind.category, 0.0) if rank is not None else 0.0
+    return max(stack.share(kind.category), by_account)
+
+
+def _line(facts: RunFacts, member: MemberFacts, kind: Kind) -> str:
+    """Where the account saw it; only what is printed is seen without a name."""
+    rank = facts.account.of(member.name)
+    if rank is None or kind.category is not Category.LOGGING:
+        return ""
+    line = line_of(rank, Activity.DISK)
+    return line.place if line is not None else ""
 
 
 def _duration(seconds: float) -> str:

@@ -30,7 +30,7 @@ _PAGE = Page(
     "one-process",
     "One process would be faster",
     _PAGE,
-    Causes(anywhere=frozenset({"batch-small", "comm-bound", "machine-busy", "cpu-threads"})),
+    Causes(anywhere=frozenset({"batch-small", "comm-bound", "cpu-threads"})),
 )
 def one_process(facts: RunFacts) -> Iterator[Found]:
     ranks = trained(facts)
