@@ -22,7 +22,7 @@ from moored import Moor, temporary_moor
 from results import FOLDER as RESULTS
 from results import Machine, say, show
 from strangers_catalogue import FOLDER, HALVES, Case, Catalogue, load
-from strangers_runs import doctor, run, stand
+from strangers_runs import Outcome, doctor, run, stand
 
 #: Removing the cause must make a faulty case so much faster, or it is no case.
 LEAST_GAIN = 1.25
@@ -68,7 +68,11 @@ def main() -> None:
         kept: dict[str, Any] = {} if options.again else _read(path).get("cases", {})
         for case in chosen:
             if case.name not in kept:
-                verdict = judge(moor, case, catalogue, options.seconds)
+                try:
+                    verdict = judge(moor, case, catalogue, options.seconds)
+                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    say(f"{case.name}: could not be judged, is left for the next time: {error}")
+                    continue
                 kept[case.name] = asdict(verdict)
                 say(f"{case.name}: {_mark(verdict)} ({case.cause}; {', '.join(verdict.found)})")
                 _write(path, {"half": options.half, "machine": machine.facts(), "cases": kept})
@@ -98,7 +102,9 @@ def judge(moor: Moor, case: Case, catalogue: Catalogue, seconds: float) -> Verdi
     if case.effect == "hang":
         answer, _ = stand(moor, case.program, case.faulty, seconds, ask=True)
     else:
-        folder, _ = run(moor, case.program, case.faulty, seconds)
+        folder, outcome = run(moor, case.program, case.faulty, seconds, must_succeed=False)
+        if not outcome.ended:
+            say(f"{case.name}: the run failed; the doctor is asked all the same")
         answer = doctor(moor, folder)
     return verdict_of(case, catalogue, answer)
 
@@ -171,7 +177,8 @@ def proof(moor: Moor, case: Case, seconds: float, pairs: int) -> dict[str, Any]:
         _, with_it = stand(moor, case.program, case.faulty, seconds, ask=False)
         _, without = run(moor, case.program, case.sound, seconds)
         return {"ends": [with_it.ended, without.ended], "valid": not with_it.ended}
-    faulty, sound = [], []
+    faulty: list[Outcome] = []
+    sound: list[Outcome] = []
     for number in range(pairs):
         turns = [(case.faulty, faulty), (case.sound, sound)]
         for setting, outcomes in turns if number % 2 == 0 else reversed(turns):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -32,28 +33,26 @@ class Outcome:
     ended: bool
 
 
-def run(moor: Moor, program: str, setting: Setting, seconds: float) -> tuple[Path, Outcome]:
+def run(
+    moor: Moor, program: str, setting: Setting, seconds: float, must_succeed: bool = True
+) -> tuple[Path, Outcome]:
     """Train for so many seconds, to the end."""
     with _running(moor, program, setting, seconds) as (started, out):
         output, _ = started.process.communicate(timeout=_TIMEOUT_S)
-        if started.process.returncode != 0:
+        if must_succeed and started.process.returncode != 0:
             raise RuntimeError(f"{program}: moor run failed:\n{output[-3000:]}")
         return started.folder, _outcome(out)
 
 
 def stand(
     moor: Moor, program: str, setting: Setting, seconds: float, ask: bool
-) -> tuple[list[Any], Outcome]:
+) -> tuple[dict[str, Any], Outcome]:
     """A run that does not end by itself: what the doctor says of it meanwhile, then it is stopped.
     One that does end is as good an answer (`Outcome.ended`)."""
     with _running(moor, program, setting, seconds) as (started, out):
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             started.process.communicate(timeout=_STANDING_S)
-        except subprocess.TimeoutExpired:
-            found = doctor(moor, started.folder) if ask else {}
-            return found, _outcome(out)
-        found = doctor(moor, started.folder) if ask else {}
-        return found, _outcome(out)
+        return doctor(moor, started.folder) if ask else {}, _outcome(out)
 
 
 def doctor(moor: Moor, folder: Path) -> dict[str, Any]:
