@@ -49,7 +49,9 @@ class Book:
         self._let: dict[str, int] = {}
         self._doing: dict[str, dict[str, Any]] = {}
         self._history = History()
-        self._guests: set[Guest] = set()
+        #: Apart, so that a large gang comes together in as many steps as it has members.
+        self._passing: set[Guest] = set()
+        self._here: dict[str, Guest] = {}
         self._members = frozenset([peer.member for peer in contract.peers] + [contract.member])
         self._looks_after = False
         self._is_open = False
@@ -72,7 +74,7 @@ class Book:
             for name, number in self._there.items():
                 self._let[name] = max(number, self._let.get(name, -1))
             self._let_in()
-            for guest in list(self._guests):
+            for guest in list(self._here.values()):
                 guest.let_in()
         return ""
 
@@ -102,21 +104,24 @@ class Book:
 
     def greet(self, guest: Guest) -> None:
         """A member has shown who it is; an older connection of it is over."""
-        for other in list(self._guests):
-            if other is not guest and other.member == guest.member:
-                other.close()
+        older = self._here.get(guest.member)
+        self._passing.discard(guest)
+        self._here[guest.member] = guest
+        if older is not None:
+            older.close()
         if self._is_open:
             guest.let_in()
 
     def leave(self, guest: Guest) -> None:
-        self._guests.discard(guest)
+        self._passing.discard(guest)
         # It may be here on a newer connection already.
-        again = any(other.member == guest.member for other in self._guests)
-        if guest.member and not self._is_open and not again:
-            self._there.pop(guest.member, None)
+        if self._here.get(guest.member) is guest:
+            del self._here[guest.member]
+            if not self._is_open:
+                self._there.pop(guest.member, None)
 
     def make_room_to_answer(self) -> None:
-        askers = sorted((one for one in self._guests if one.asks), key=lambda one: one.since)
+        askers = sorted((one for one in self._passing if one.asks), key=lambda one: one.since)
         for guest in askers[:-_MOST_ASKERS]:
             guest.close()
 
@@ -140,12 +145,12 @@ class Book:
                 self._loop.watch(fd, None)
                 self._loop.at(time.monotonic() + _RETRY_S, lambda: self._watch_again(fd))
             return
-        strangers = [one for one in self._guests if one.is_stranger]
-        if len(strangers) >= _MOST_STRANGERS + len(self._members):
+        if len(self._passing) >= _MOST_STRANGERS + len(self._members):
             # Any of them: who floods the port cannot choose that members go.
-            random.choice(strangers).close()
+            strangers = [one for one in self._passing if one.is_stranger]
+            random.choice(strangers or list(self._passing)).close()
         now = time.monotonic()
-        self._guests.add(Guest(self, connection, self._loop, self._contract, now))
+        self._passing.add(Guest(self, connection, self._loop, self._contract, now))
         if not self._looks_after:
             self._look_later()
 
@@ -156,9 +161,7 @@ class Book:
     def _look_after(self) -> None:
         """Part with those whose time is over."""
         now, passing = time.monotonic(), False
-        for guest in list(self._guests):
-            if guest.member:
-                continue
+        for guest in list(self._passing):
             if now >= guest.since + (_ANSWER_S if guest.asks else _AUTHENTICATION_S):
                 guest.close()
             else:
