@@ -17,6 +17,7 @@ STREAMS := test-kube test-node test-doctor test-local test-frameworks test-unit
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
+.PHONY: fuzz audit
 .PHONY: help run install uninstall test $(STREAMS) test-fast test-faults kube image lint bench docs lock clean
 .PHONY: check-run check-lint check-test
 
@@ -30,6 +31,8 @@ help:
 	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
 	@echo "make image      build the image of Mooring (needs Docker)"
 	@echo "make lint       style, types, layers"
+	@echo "make fuzz       hostile input to everything that is read from outside (5 minutes; SECONDS_EACH=5)"
+	@echo "make audit      known vulnerabilities of the locked versions, by PyPI's data"
 	@echo "make bench      all benchmarks (docs/benchmarks.md says how to read them)"
 	@echo "make docs       generate the reference pages from the code"
 	@echo "make lock       bring the lock files up to requirements/*.in; UPGRADE=--upgrade: newer versions"
@@ -159,6 +162,14 @@ lint: $(VENV)/.lint
 	lint-imports
 	vermin --quiet --no-tips --target=3.8- --violations src/mooring/launcher src/mooring/inside
 	python docs/generate.py --check
+
+# Each entry point in a process of its own; `make test` tries a few inputs of each.
+SECONDS_EACH ?= 5
+fuzz: $(VENV)/.lint
+	cd tests/unit && PYTHONPATH=. python -m fuzz --seconds $(SECONDS_EACH)
+
+audit: $(VENV)/.core
+	python requirements/audit.py
 
 bench: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube

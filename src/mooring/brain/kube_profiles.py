@@ -256,7 +256,7 @@ def _strategy(profile: Mapping[str, object], path: str, source: str) -> tuple[st
         where = f"{at}.args.scoringStrategy"
         strategy = _mapping(arguments.get("scoringStrategy"), where, source)
         kind = strategy.get("type", "LeastAllocated")
-        if kind not in _STRATEGIES:
+        if not isinstance(kind, str) or kind not in _STRATEGIES:
             accepted = ", ".join(_STRATEGIES)
             raise BadInput.at(source, f"{where}.type", repr(kind), accepted)
         inner = f"{where}.requestedToCapacityRatio"

@@ -45,7 +45,8 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
     """All of a run, or only its last seconds. Raises BadInput if it has no job or plan yet."""
     job = load_job(run.job_file)
     gang = expand(job, run.info.source or "job")
-    holdings = {one.member: one for one in read_holdings(run.plan_file)}
+    known = {member.id for member in gang.members}
+    holdings = {one.member: one for one in read_holdings(run.plan_file) if one.member in known}
     lines = {one.name: list(read_lines(run.sample_file(one.name))) for one in holdings}
     if not holdings:
         raise BadInput.at("moor doctor", run.info.id, "no plan", "a run that was started")
@@ -326,7 +327,7 @@ def read_job_text(run: RunRecord) -> tuple[str, Path]:
     """The file that the run was started from, or the job as the run kept it."""
     source = Path(run.info.source)
     path = source if run.info.source and source.is_file() else run.job_file
-    return path.read_text(encoding="utf-8"), path
+    return path.read_text(encoding="utf-8", errors="replace"), path
 
 
 __all__ = [

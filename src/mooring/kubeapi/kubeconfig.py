@@ -115,7 +115,9 @@ def _read(file: Path) -> Json:
         if file.stat().st_size > _MOST_BYTES:
             raise NoAccess(f"{file}: larger than {_MOST_BYTES} bytes")
         document: Json = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except RecursionError:
+        raise NoAccess(f"{file}: nested too deeply") from None
+    except (OSError, ValueError, yaml.YAMLError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise NoAccess(f"{file}: {reason}") from error
     return document

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,8 +18,10 @@ Line = dict[str, JsonValue]
 
 #: One read of a tail; a line longer than this is given up rather than kept in memory for ever.
 _CHUNK_BYTES = 1 << 20
-#: How JSON writes a surrogate.
-_HALVES = "\\ud"
+#: Halves of surrogate pairs, and numbers that may be too large or none at all.
+_ODD = re.compile(r"\\u[dD]|NaN|Infinity|[0-9][eE]\+?[0-9]{2}|[0-9]{19}")
+#: Bytes, nanoseconds and steps of any machine are below.
+_LARGEST = 1 << 62
 
 
 class Journal:
@@ -90,15 +93,27 @@ def read_lines(path: Path) -> Iterator[Line]:
 def _parse(text: str) -> Line | None:
     try:
         value = json.loads(text)
+        odd = _ODD.search(text) is not None
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
         return None
-    return _whole_text(value) if _HALVES in text.lower() else value
+    return {_sane_text(key): _sane(below) for key, below in value.items()} if odd else value
 
 
-def _whole_text(line: Line) -> Line:
-    """Half of a surrogate pair is no text: it can be neither printed nor written again."""
-    text = json.dumps(line, ensure_ascii=False)
-    changed: Line = json.loads(text.encode(errors="replace"))
-    return changed
+def _sane(value: JsonValue) -> JsonValue:
+    """Nothing that cannot be counted with, printed or written again."""
+    if isinstance(value, str):
+        return _sane_text(value)
+    if isinstance(value, int | float):
+        return value if -_LARGEST <= value <= _LARGEST else None
+    if isinstance(value, list):
+        return [_sane(below) for below in value]
+    if isinstance(value, dict):
+        return {_sane_text(key): _sane(below) for key, below in value.items()}
+    return value
+
+
+def _sane_text(text: str) -> str:
+    """Half of a surrogate pair is no text."""
+    return text.encode(errors="replace").decode()

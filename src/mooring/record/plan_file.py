@@ -6,14 +6,21 @@ Other runs on the same machine read it to know which CPUs, memory and devices ar
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Slot
 from mooring.model.resources import Resources
 from mooring.record.journal import JsonValue
 from mooring.record.private import write_whole
+
+#: A job of ten thousand members, each with the reasons of as many nodes, is far below.
+_MOST_BYTES = 256 << 20
+_MOST_CPUS = 1 << 16
+_MEMBER = re.compile(r"[a-z0-9][a-z0-9-]{0,61}-[0-9]{1,6}")
 
 
 @dataclass(frozen=True)
@@ -67,24 +74,88 @@ def write_plan(path: Path, gang: Gang, plan: Plan) -> None:
     write_whole(path, json.dumps(plan_document(gang, plan), indent=1))
 
 
+@dataclass(frozen=True)
+class StoredPlan:
+    """What plan.json says, checked: anybody may have written a file of this name."""
+
+    holdings: tuple[Holding, ...]
+    waiting: tuple[str, ...]
+    notes: tuple[str, ...]
+    preset: str
+    server_roles: tuple[str, ...]
+
+
+def read_plan(path: Path) -> StoredPlan | None:
+    """None if there is no plan, or something else in its place."""
+    try:
+        with path.open("rb") as file:
+            plan = json.loads(file.read(_MOST_BYTES))
+        return StoredPlan(
+            tuple(_holding(entry) for entry in plan["members"]),
+            tuple(name for name in _texts(plan.get("waiting", [])) if is_member(name)),
+            _texts(plan.get("notes", [])),
+            _text(plan.get("preset", "")),
+            _texts(plan.get("server_roles", [])),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
 def read_holdings(path: Path) -> list[Holding]:
     """What the members of a run were given; empty if there is no readable plan."""
-    try:
-        members = json.loads(path.read_text(encoding="utf-8"))["members"]
-        return [
-            Holding(
-                MemberId(entry["role"], entry["index"]),
-                Resources(**entry["resources"]),
-                Slot(
-                    entry["node"],
-                    tuple(entry["cpus"]),
-                    tuple(entry["cells"]),
-                    tuple(entry["gpus"]),
-                    entry["exclusive"],
-                    entry.get("gpu_share_millis", 0),
-                ),
-            )
-            for entry in members
-        ]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+    plan = read_plan(path)
+    return list(plan.holdings) if plan is not None else []
+
+
+def is_member(name: str) -> bool:
+    """Whether this can be the name of a member, which is also that of its files."""
+    return _MEMBER.fullmatch(name) is not None
+
+
+def _holding(entry: Any) -> Holding:
+    """Raises ValueError, KeyError or TypeError for what is none."""
+    name = _text(entry["member"])
+    if not is_member(name):
+        raise ValueError("no member")
+    member = MemberId(name.rpartition("-")[0], int(name.rpartition("-")[2]))
+    given = dict(entry.get("resources", {}))
+    extended = tuple((_text(name), _whole(count)) for name, count in given.pop("extended", ()))
+    amounts = {_text(name): _whole(count) for name, count in given.items()}
+    slot = Slot(
+        _text(entry["node"]),
+        _wholes(entry["cpus"]),
+        _wholes(entry.get("cells", [])),
+        _wholes(entry["gpus"]),
+        entry["exclusive"] is True,
+        _whole(entry.get("gpu_share_millis", 0)),
+    )
+    return Holding(member, Resources(**amounts, extended=extended), slot)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value.encode(errors="replace").decode()
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError("no amount")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(_text(value) for value in _list(values))
+
+
+def _wholes(values: Any) -> tuple[int, ...]:
+    numbers = tuple(_whole(value) for value in _list(values))
+    if any(number >= _MOST_CPUS for number in numbers):
+        raise ValueError("no CPU and no device")
+    return numbers
+
+
+def _list(values: Any) -> list[Any]:
+    if not isinstance(values, list):
+        raise TypeError("no list")
+    return values

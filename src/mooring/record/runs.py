@@ -22,7 +22,6 @@ fix.json          the probe before it and the remedies, of a run with `--fix`
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import secrets
@@ -40,6 +39,8 @@ from mooring.record.state_home import runs_dir
 RELEASED = "released"
 #: run.json is small, and so is each of its texts.
 _MOST_BYTES = 64 * 1024
+#: In the year 5138; a calendar ends some time after.
+_END_OF_TIME_S = 1e11
 _TOKEN = re.compile(r"[0-9a-f]{6}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
@@ -246,7 +247,9 @@ def _is_sound(info: RunInfo) -> bool:
             return False
     times = (info.created_s, info.pid_started_s)
     names = _ID.fullmatch(info.id) and _ID.fullmatch(info.job) and _TOKEN.fullmatch(info.token)
-    return bool(names) and all(map(math.isfinite, times)) and 0 < info.pid < 1 << 31
+    return (
+        bool(names) and all(0 <= one < _END_OF_TIME_S for one in times) and 0 < info.pid < 1 << 31
+    )
 
 
 def list_runs() -> list[RunRecord]:

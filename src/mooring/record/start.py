@@ -12,6 +12,8 @@ from types import MappingProxyType
 from mooring.record.private import write_whole
 from mooring.record.runs import RunRecord
 
+_MOST_BYTES = 16 << 20
+
 
 @dataclass(frozen=True)
 class Start:
@@ -46,12 +48,26 @@ def write_start(run: RunRecord, start: Start) -> None:
 def read_start(run: RunRecord) -> Start | None:
     """None of a run that an earlier version of Mooring made, or whose record cannot be read."""
     try:
-        fields = json.loads(run.start_file.read_text(encoding="utf-8"))
+        with run.start_file.open("rb") as file:
+            fields = json.loads(file.read(_MOST_BYTES))
         known = {name: fields[name] for name in Start.__dataclass_fields__ if name in fields}
+        for name, value in known.items():
+            if not _fits(name, value):
+                return None
         tuples = {name: tuple(known.get(name, ())) for name in ("env_files", "names")}
         return Start(**{**known, **tuples})
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _fits(name: str, value: object) -> bool:
+    if name in ("env_files", "names"):
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if name in ("hashes", "values"):
+        return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    if name == "nic_mbps":
+        return value is None or type(value) is int
+    return isinstance(value, str)
 
 
 def changes_since(start: Start, environ: Mapping[str, str], *, with_programs: bool) -> list[str]:
@@ -68,7 +84,7 @@ def changes_since(start: Start, environ: Mapping[str, str], *, with_programs: bo
     if gone:
         changes.append(f"not set any more: {', '.join(sorted(gone))}")
     for name, before in start.values.items():
-        if environ.get(name, before) != before:
+        if name in environ and environ[name] != before:
             changes.append(f"{name} was {before}, is {environ[name]}")
     return changes
 

@@ -42,7 +42,10 @@ def to_csv(figures: Report, series: list[MemberSeries]) -> str:
 
 def _rows(series: MemberSeries, role: str, start_s: float) -> Iterator[tuple[float, Row]]:
     def head(at_s: float) -> Row:
-        moment = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
+        try:
+            moment = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
+        except (ValueError, OverflowError, OSError):
+            moment = ""
         return (moment, round(at_s - start_s, 3), series.member, role)
 
     examples_per_s = dict(series.examples_per_s())

@@ -183,7 +183,7 @@ def _before(view: RunView) -> Before | None:
         if losses is not None:
             losses = Losses(losses["examples"], tuple(losses["before"]), tuple(losses["after"]))
         return Before(told["probe"], tuple(told["remedies"]), speeds, losses, told["note"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError):
         return None
 
 

@@ -57,7 +57,7 @@ def render_html(run: RunRecord, figures: Report, remarks: Sequence[Remark] | Non
 
 def _job_text(run: RunRecord) -> str:
     try:
-        return run.job_file.read_text(encoding="utf-8")
+        return run.job_file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 

@@ -16,6 +16,10 @@ from mooring.report.view import RunView
 _FINAL = ("Succeeded", "Failed", "Stopped")
 
 
+#: Of seconds and examples, beyond which nothing was measured.
+_LARGEST = 1e15
+
+
 @dataclass(frozen=True)
 class RunLine:
     """One run. `examples_per_s` is over all its time if it has ended, else of the last seconds."""
@@ -40,19 +44,26 @@ def line_of(run: RunRecord) -> RunLine:
 def _of_report(run: RunRecord) -> RunLine | None:
     try:
         told: dict[str, Any] = json.loads(run.report_file.read_text(encoding="utf-8"))
-        if told["phase"] not in _FINAL:
+        if str(told["phase"]) not in _FINAL:
             return None
         return _line(
             run,
-            phase=told["phase"],
-            reason=told["reason"],
+            phase=str(told["phase"]),
+            reason=str(told["reason"]),
             members=len(told["members"]),
-            took_s=told["wall_s"],
-            examples_per_s=told["examples_per_s"],
+            took_s=_amount(told["wall_s"]),
+            examples_per_s=_amount(told["examples_per_s"]),
             ended=True,
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _amount(value: object) -> float | None:
+    """Raises TypeError for what is neither an amount nor missing."""
+    if value is None or (isinstance(value, int | float) and 0 <= value <= _LARGEST):
+        return value
+    raise TypeError("no amount")
 
 
 def _of_samples(run: RunRecord) -> RunLine:

@@ -6,7 +6,6 @@ same, and it still works when the run's process has been killed.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from mooring.model.cluster import format_cpus
 from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord, Tail
 from mooring.record.journal import JsonValue, Line
+from mooring.record.plan_file import is_member, read_plan
 from mooring.report.cards import Cards
 from mooring.report.eta import estimate_s
 
@@ -23,6 +23,8 @@ _RATE_WINDOW_S = 10.0
 _STEPS_WINDOW_S = 60.0
 #: So long after the last step of all a run that still runs is worth a word.
 _QUIET_S = 2.0
+_PHASES = {phase.value: phase for phase in Phase}
+_STATES = {state.value: state for state in MemberState}
 #: What a member's last record says of a disk that was full.
 _LOST = {"lost_log_lines": "lines of its log", "lost_records": "records of its measurements"}
 
@@ -324,20 +326,22 @@ class RunView:
             stamp = self.run.plan_file.stat().st_mtime
             if stamp == self._plan_stamp:
                 return
-            plan = json.loads(self.run.plan_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except OSError:
+            return
+        plan = read_plan(self.run.plan_file)
+        if plan is None:
             return
         self._plan_stamp = stamp
-        self.notes = tuple(plan.get("notes", ()))
-        self.preset = plan.get("preset", "")
-        self.server_roles = tuple(plan.get("server_roles", ()))
-        for entry in plan["members"]:
-            member = self._member(entry["member"], entry["role"])
-            member.node = entry["node"]
-            member.cpus = format_cpus(tuple(entry["cpus"]))
-            member.exclusive = entry["exclusive"]
-            member.gpus = tuple(entry["gpus"])
-        for name in plan.get("waiting", ()):
+        self.notes = plan.notes
+        self.preset = plan.preset
+        self.server_roles = plan.server_roles
+        for holding in plan.holdings:
+            member = self._member(holding.member.name, holding.member.role)
+            member.node = holding.slot.node
+            member.cpus = format_cpus(holding.slot.cpus)
+            member.exclusive = holding.slot.exclusive
+            member.gpus = holding.slot.gpus
+        for name in plan.waiting:
             self._member(name, name.rsplit("-", 1)[0])
 
     def _member(self, name: str, role: str) -> MemberView:
@@ -345,8 +349,8 @@ class RunView:
 
     def _event(self, line: Line) -> None:
         kind = line.get("kind")
-        if kind == "phase":
-            self.phase = Phase(str(line["phase"]))
+        if kind == "phase" and (phase := _PHASES.get(str(line.get("phase")))) is not None:
+            self.phase = phase
             self.reason = str(line.get("reason") or "")
             self.epoch = _int(line.get("epoch")) or self.epoch
             at_s = _float(line.get("t"))
@@ -356,10 +360,12 @@ class RunView:
                 self.stall = ""
             if self.phase.final:
                 self.ended_s = at_s
-        elif kind == "member":
-            name = str(line["member"])
+        elif kind == "member" and (state := _STATES.get(str(line.get("state")))) is not None:
+            name = str(line.get("member"))
+            if not is_member(name):
+                return
             member = self._member(name, name.rsplit("-", 1)[0])
-            member.state = MemberState(str(line["state"]))
+            member.state = state
             member.epoch = _int(line.get("epoch")) or 0
             member.attempt = _int(line.get("attempt")) or 0
             member.exit_code = _int(line.get("exit_code"))
@@ -414,6 +420,7 @@ def _attempt(line: Line) -> tuple[int, int]:
 
 
 def _int(value: JsonValue) -> int | None:
+    # What a journal holds is finite, as its reader sees to.
     return int(value) if isinstance(value, int | float) else None
 
 

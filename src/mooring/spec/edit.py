@@ -19,7 +19,7 @@ import yaml
 
 from mooring.model.errors import BadInput
 from mooring.record.journal import JsonValue
-from mooring.spec.base import describe
+from mooring.spec.base import describe, printable
 from mooring.spec.document import FieldPath, format_path, parse_document
 from mooring.spec.source import WHOLE_FILE
 
@@ -90,7 +90,12 @@ def _apply(data: Any, change: Change, source: str) -> bool:
 
 
 def _edit_one(text: str, change: Change, source: str) -> str:
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        # This loader knows where things stand, and takes a little less than the one that reads.
+        found = f"YAML that cannot be edited ({printable(str(error).splitlines()[0])})"
+        raise BadInput.at(source, WHOLE_FILE, found, "a change by hand") from None
     for depth, part in enumerate(change.path):
         if not isinstance(node, yaml.MappingNode):
             raise BadInput.at(source, WHOLE_FILE, "nothing", "a mapping")

@@ -88,10 +88,16 @@ class Standing:
 def parse_dump(text: str, pid: int) -> tuple[tuple[str, Stack], ...]:
     """Threads of `py-spy dump --json`; the main thread first. Raises ValueError."""
     found: list[tuple[bool, str, Stack]] = []
-    told = json.loads(text)
+    try:
+        told = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     for thread in told if isinstance(told, list) else []:
+        if not isinstance(thread, dict):
+            continue
         frames = thread.get("frames")
-        stack = tuple(_frame(one) for one in reversed(frames)) if isinstance(frames, list) else ()
+        known = [one for one in frames if isinstance(one, dict)] if isinstance(frames, list) else []
+        stack = tuple(_frame(one) for one in reversed(known))
         name = str(thread.get("thread_name") or thread.get("os_thread_id") or "?")
         main = thread.get("os_thread_id") == pid or name == "MainThread"
         found.append((not main, name, stack))

@@ -10,6 +10,11 @@ from mooring.model.resources import Resources, is_extended, parse_quantity
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 
 
+#: Of one machine, and of one of its NUMA cells: Linux itself is built for at most so many CPUs.
+MOST_CPUS = 8192
+MOST_GPUS = 1024
+
+
 def amounts(listed: Object) -> Resources:
     """CPU, memory, devices and extended resources of a resource list."""
     cpu = _quantity(listed.get("cpu"))

@@ -6,7 +6,7 @@ anybody CPUs of their own.
 
 from __future__ import annotations
 
-from mooring.bodies.kubernetes.amounts import amounts
+from mooring.bodies.kubernetes.amounts import MOST_CPUS, amounts
 from mooring.bodies.kubernetes.pods import parse_ids
 from mooring.kubeapi.document import Json, mapping, text, texts
 from mooring.model.cluster import CpuManager, KubeletPolicy, TopologyManager, TopologyScope
@@ -47,4 +47,4 @@ def _reserved(config: Json) -> frozenset[int]:
     kept = sum(
         amounts(mapping(config, key)).cpu_millis for key in ("systemReserved", "kubeReserved")
     )
-    return frozenset(range(-(-kept // 1000)))
+    return frozenset(range(min(MOST_CPUS, -(-kept // 1000))))

@@ -18,7 +18,7 @@ from functools import lru_cache
 from sys import intern
 from typing import TypeVar
 
-from mooring.bodies.kubernetes.amounts import amounts
+from mooring.bodies.kubernetes.amounts import MOST_CPUS, MOST_GPUS, amounts
 from mooring.bodies.kubernetes.topology import TopologyView, Zone, over_zones
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
 from mooring.kubeapi.times import parse_time
@@ -63,9 +63,9 @@ def parse_node(obj: Object) -> NodeView:
     capacity = amounts(mapping(obj, "status", "capacity"))
     written = texts(obj, "metadata", "labels")
     labels = {intern(key): intern(value) for key, value in written.items()}
-    cpus = max(room.cpu_millis, capacity.cpu_millis) // 1000
+    cpus = min(MOST_CPUS, max(room.cpu_millis, capacity.cpu_millis) // 1000)
     kind = next((labels[key] for key in _GPU_KIND_LABELS if key in labels), "")
-    devices = ((0, room.gpus),)
+    devices = ((0, min(MOST_GPUS, room.gpus)),)
     taints = [
         Taint(text(one, "key"), text(one, "value"), text(one, "effect"))
         for one in items(obj, "spec", "taints")

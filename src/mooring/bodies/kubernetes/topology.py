@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mooring.bodies.kubernetes.amounts import amounts
+from mooring.bodies.kubernetes.amounts import MOST_CPUS, MOST_GPUS, amounts
 from mooring.kubeapi.document import Json, Object, find, items, text
 from mooring.model.cluster import CpuManager, KubeletPolicy, TopologyManager, TopologyScope
 from mooring.model.resources import Resources
@@ -79,14 +79,15 @@ def _zone(obj: Object, index: int) -> Zone:
     capacity, given, left = (
         _amounts(listed, key) for key in ("capacity", "allocatable", "available")
     )
-    cpus = max(capacity.cpu_millis, given.cpu_millis) // 1000
+    cpus = min(MOST_CPUS, max(capacity.cpu_millis, given.cpu_millis) // 1000)
+    gpus = min(MOST_GPUS, given.gpus)
     return Zone(
         cell=int(number.group(1)) if number else index,
         cpus=cpus,
         cpus_handed_out=min(cpus, given.cpu_millis // 1000),
         cpus_free=max(0, min(cpus, left.cpu_millis // 1000)),
-        gpus=given.gpus,
-        gpus_free=max(0, min(given.gpus, left.gpus)),
+        gpus=gpus,
+        gpus_free=max(0, min(gpus, left.gpus)),
     )
 
 

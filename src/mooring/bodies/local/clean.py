@@ -88,7 +88,7 @@ def _run_of(process: psutil.Process) -> str:
 def _write_end(run: RunRecord) -> None:
     """A killed run could not say that it ended; say it for it."""
     phases = [line for line in read_lines(run.events_file) if line.get("kind") == "phase"]
-    if phases and Phase(str(phases[-1]["phase"])).final:
+    if phases and phases[-1].get("phase") in [phase.value for phase in Phase if phase.final]:
         return
     with suppress(OSError):
         journal = Journal(run.events_file)

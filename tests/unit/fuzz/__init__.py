@@ -1,0 +1,1 @@
+"""Everything that Mooring reads from outside, given what nobody would write."""
