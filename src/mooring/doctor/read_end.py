@@ -29,7 +29,7 @@ def read_end(run: RunRecord, lines: Mapping[str, Sequence[Line]]) -> EndFacts | 
         for line in told
         if line.get("kind") == "step"
     ]
-    if not phases or not steps or phases[-1].get("phase") not in _FINAL:
+    if not phases or not steps or str(phases[-1].get("phase")) not in _FINAL:
         return None
     ended_s, (stepped_s, member) = number(phases[-1], "t"), max(steps)
     spoke_s = _last_line_s(run, member)

@@ -132,7 +132,7 @@ def read_document(path: str) -> dict[str, Any]:
             document = json.loads(file.read().decode("utf-8"))
     except OSError as error:
         raise LauncherError("contract %s: %s" % (path, error.strerror)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LauncherError("contract %s: not JSON: %s" % (path, error)) from error
     if not isinstance(document, dict):
         raise LauncherError("contract %s: not a JSON object" % path)

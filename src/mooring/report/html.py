@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import jinja2
 
@@ -33,6 +34,20 @@ class Remark:
 
 def render_html(run: RunRecord, figures: Report, remarks: Sequence[Remark] | None = None) -> str:
     """`remarks`: what is wrong with the run; None: nobody has looked."""
+    job_text = _job_text(run)
+    return _template().render(
+        report=figures,
+        info=run.info,
+        started=_moment(figures.started_s),
+        charts=_charts(run, figures),
+        remarks=remarks,
+        commands=_commands(job_text),
+        job_text=job_text,
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mooring.report", "."),
         autoescape=True,
@@ -40,19 +55,16 @@ def render_html(run: RunRecord, figures: Report, remarks: Sequence[Remark] | Non
         lstrip_blocks=True,
     )
     environment.filters.update(size=text.size, number=text.number, duration=text.duration)
-    started = "–"
-    if figures.started_s is not None:
-        started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(figures.started_s))
-    job_text = _job_text(run)
-    return environment.get_template("report.html.j2").render(
-        report=figures,
-        info=run.info,
-        started=started,
-        charts=_charts(run, figures),
-        remarks=remarks,
-        commands=_commands(job_text),
-        job_text=job_text,
-    )
+    return environment.get_template("report.html.j2")
+
+
+def _moment(at_s: float | None) -> str:
+    if at_s is None:
+        return "–"
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
+    except (OverflowError, ValueError, OSError):
+        return "–"
 
 
 def _job_text(run: RunRecord) -> str:

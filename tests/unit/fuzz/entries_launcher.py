@@ -59,7 +59,14 @@ _CONTRACT = {
 }
 
 
-@entry("contract", [json.dumps(_CONTRACT)], LauncherError, ValueError, group="launchers")
+@entry(
+    "contract",
+    [json.dumps(_CONTRACT)],
+    LauncherError,
+    ValueError,
+    RecursionError,
+    group="launchers",
+)
 def contract(data: bytes) -> None:
     document = json.loads(data)
     if isinstance(document, dict):
@@ -190,6 +197,7 @@ def meeting(data: bytes) -> None:
     ['{"kind":"ready","attempt":0}', '{"kind":"sample","t":1.5,"attempt":0}', '{"kind":"exit"}'],
     ValueError,
     TypeError,
+    RecursionError,
     group="launchers",
 )
 def records(data: bytes) -> None:
