@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.account import Account
-from mooring.account.summing import MemberSeen, account_of
+from mooring.account.summing import account_of
+from mooring.account.weighing import MemberSeen
 from mooring.doctor.facts import MemberFacts, NicFacts
 
 #: They only start or watch: no part of their time is a step's.

@@ -31,7 +31,7 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _MOMENT_S = 0.010
 _CLOSE_S, _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.08, 0.15, 10.0
 #: For so long after the first step, or after the start of programs that report none.
-_CLOSELY_S, _SILENT_S = 20.0, 15.0
+_CLOSELY_S, _SILENT_S = 20.0, 4.0
 #: Parts of a CPU.
 _CLOSE_COST, _COST = 0.04, 0.005
 #: The shortest turn on a CPU that the kernel gives.

@@ -6,7 +6,8 @@ import pytest
 
 from mooring.account import Account, Activity, RankAccount, words
 from mooring.account.looks import Call, Clock, Look, Place, RankLooks, Spot, read_looks
-from mooring.account.summing import MemberSeen, account_of
+from mooring.account.summing import account_of
+from mooring.account.weighing import MemberSeen
 from mooring.stacks import Category
 
 OWN = Call("train.py", "q", 7)
@@ -119,6 +120,24 @@ def test_the_clock_of_the_thread_corrects_looks_that_fell_when_it_slept() -> Non
     assert rank.share(Activity.OWN) == pytest.approx(0.2)
     assert rank.share(Activity.CPU_WAIT) == pytest.approx(0.2)
     assert rank.share(Activity.SLEEP) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("place", "clock", "unseen"),
+    [
+        # All looks saw it run; its clock says that it wanted a CPU for 6 s of 10.
+        (OWN_RUNS, Clock(10.0, 6.0, 0.0, 0.0, 6.0), 0.4),
+        # No look did, and it ran for 2.
+        (SLEEPS, Clock(10.0, 2.0, 0.0, 0.0, 2.0), 0.2),
+        (SLEEPS, Clock(10.0, 0.1, 0.1, 0.0, 0.1), 0.0),
+    ],
+)
+def test_time_that_no_look_fell_into_is_not_explained(
+    place: Place, clock: Clock, unseen: float
+) -> None:
+    rank = alone((place, 50), clock=clock)
+    assert rank.share(Activity.UNSEEN) == pytest.approx(unseen)
+    assert sum(rank.parts.values()) == pytest.approx(1.0)
 
 
 def test_threads_that_used_no_cpu_time_did_not_run() -> None:
