@@ -77,8 +77,7 @@ def main() -> None:
                 say(f"{case.name}: {_mark(verdict)} ({case.cause}; {', '.join(verdict.found)})")
                 _write(path, {"half": options.half, "machine": machine.facts(), "cases": kept})
     names = {case.name for case in chosen}
-    shown = _read(VALIDITY)
-    if open_ones := [case.name for case in chosen if not case.healthy and case.name not in shown]:
+    if open_ones := [case.name for case in chosen if not _is_measured(case, VALIDITY)]:
         say(f"not shown to be valid yet (--validate): {', '.join(open_ones)}")
     report(catalogue, {name: Verdict(**kept[name]) for name in kept if name in names})
 
@@ -156,18 +155,23 @@ def _validate(moor: Moor, cases: Sequence[Case], options: argparse.Namespace) ->
     """Run each faulty case with and without its cause in turn, and write down the ratio."""
     path = options.json or VALIDITY
     for case in cases:
-        if not case.healthy and (options.again or case.name not in _read(path)):
+        if options.again or not _is_measured(case, path):
             try:
                 measured = proof(moor, case, options.seconds, options.pairs)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 say(f"{case.name}: {error}")
                 measured = {"error": str(error)[-300:], "valid": False}
-            _write(path, {**_read(path), case.name: measured})
+            _write(path, {**_read(path), case.name: {"of": case.fingerprint, **measured}})
             say(f"{case.name} ({case.cause}): {measured}")
     valid = _read(path)
     for case in cases:
         if not case.healthy and not valid[case.name]["valid"]:
             print(f"not valid: {case.name} ({case.cause}): {valid[case.name]}")
+
+
+def _is_measured(case: Case, path: Path) -> bool:
+    """Whether a case needs no proof, or has one of it as it is now."""
+    return case.healthy or _read(path).get(case.name, {}).get("of") == case.fingerprint
 
 
 def proof(moor: Moor, case: Case, seconds: float, pairs: int) -> dict[str, Any]:

@@ -56,6 +56,12 @@ class Case:
     def healthy(self) -> bool:
         return self.cause == HEALTHY
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the program and with how it is run: a proof of another one is none."""
+        program = (PROGRAMS / f"{self.program}.py").read_text(encoding="utf-8")
+        return _hash(f"{program}{self.faulty}{self.sound}")[:12]
+
 
 @dataclass(frozen=True)
 class Cause:

@@ -50,7 +50,7 @@ def main():
     dist.init_process_group("gloo")
     if os.environ.get("LANES"):
         torch.set_num_threads(int(os.environ["LANES"]))
-    width, batch, tell = kit.number("WIDTH", 512), kit.number("BATCH", 512), kit.number("TELL", 10)
+    width, batch, tell = kit.number("WIDTH", 512), kit.number("BATCH", 1024), kit.number("TELL", 10)
     model = nn.Sequential(
         nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1)
     )
