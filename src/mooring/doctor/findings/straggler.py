@@ -58,7 +58,7 @@ def straggler(facts: RunFacts) -> Iterator[Found]:
     looked_at = {one.member for one in facts.account.trainers}
     all_seen = all(member.name in looked_at for member, _ in measured)
     try:
-        rates = _rates(measured)
+        rates = _rates(measured, served=bool(facts.servers))
     except Unknown:
         if not all_seen:
             raise
@@ -97,11 +97,18 @@ def straggler(facts: RunFacts) -> Iterator[Found]:
         )
 
 
-def _rates(measured: list[tuple[MemberFacts, Use]]) -> list[float]:
+def _rates(measured: list[tuple[MemberFacts, Use]], *, served: bool) -> list[float]:
     examples = [member.examples_per_s for member, _ in measured]
     known = [rate for rate in examples if rate is not None]
     if len(known) == len(measured):
         return known
+    steps = [member.steps_per_s for member, _ in measured]
+    counted = [rate for rate in steps if rate is not None]
+    if len(counted) == len(measured):
+        return counted
+    if not served:
+        # Without servers bytes are of the exchange, and of whoever serves the others.
+        raise Unknown("workers report neither examples nor steps")
     moved = [use.moved_bytes / use.span_s for _, use in measured]
     if min(moved) <= 0:
         raise Unknown("workers report no examples and move no bytes")
