@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from mooring.account import Account
 from mooring.account.looks import read_looks
 from mooring.doctor.facts import CpuPlace, MemberFacts, RunFacts, Use
 from mooring.doctor.read_account import read_account
@@ -56,6 +57,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         for name, holding in holdings.items()
     )
     rates = [one.examples_per_s for one in members if one.examples_per_s is not None]
+    note = _stacks_note(run.events_file)
     nics = read_cards_of_nodes(run.events_file, window)
     steps_per_s = max(
         (one.steps_per_s for one in members if one.steps_per_s is not None), default=None
@@ -73,7 +75,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         node_cpus=cpus,
         topology=_topology(run.events_file),
         examples_per_s=sum(rates) if rates else None,
-        stacks_note=_stacks_note(run.events_file),
+        stacks_note=note,
         steps_per_s=steps_per_s,
         variables=tuple(parts_of([line for each in lines.values() for line in each])),
         source=str(run.root),
@@ -81,7 +83,9 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         last_words=read_last_words(run),
         end=read_end(run, lines),
         stall=read_stall(read_lines(run.events_file), _named(lines), str(run.root)),
-        account=read_account(members, gang.server_roles, steps_per_s, nics),
+        account=Account(note=note)
+        if note
+        else read_account(members, gang.server_roles, steps_per_s, nics),
     )
 
 

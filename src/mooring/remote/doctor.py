@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
+from mooring.account import Account
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.read_account import read_account
@@ -102,7 +103,9 @@ def facts_of(
         variables=tuple(parts_of([line for each in histories.values() for line in each])),
         program=read_traits(line for each in histories.values() for line in each),
         source="the job's status and its launchers",
-        account=read_account(members, meaning.gang.server_roles, steps_per_s, one_machine=False),
+        account=read_account(members, meaning.gang.server_roles, steps_per_s, one_machine=False)
+        if histories
+        else Account(),
         stall=silence(histories) if progress.phase == Phase.RUNNING.value else None,
     )
 
