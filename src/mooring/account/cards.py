@@ -15,8 +15,8 @@ from mooring.account.looks import Look, RankLooks
 #: Of the capacity, in one direction, within a moment of 10 ms.
 _FULL = 0.5
 _QUEUED_KBYTES, _MOVES = 8.0, 0.05
-#: A card whose fullest moment was less than this is idle, whatever the moment.
-_LEAST_KBYTES_PER_S = 400.0
+#: A card of unknown speed whose fullest moment was less than 40 Mbit/s limits nobody.
+_LEAST_KBYTES_PER_S = 5000.0
 _KBYTES_PER_MBIT = 125.0
 #: Looks of two members that are nearer than this are of the same moment.
 _SAME_S = 0.15
@@ -50,9 +50,8 @@ class CardSeen:
         rate = max(look.received_kbytes_per_s, look.sent_kbytes_per_s)
         if self._is_full(rate):
             return True
-        capacity = self.capacity_kbytes_per_s
-        known = self.name != _LOOPBACK and capacity >= _LEAST_KBYTES_PER_S
-        return known and look.queued_kbytes >= _QUEUED_KBYTES and rate >= _MOVES * capacity
+        limit = self._limits and look.queued_kbytes >= _QUEUED_KBYTES
+        return limit and rate >= _MOVES * self.capacity_kbytes_per_s
 
     def full_at(self, at_s: float) -> bool:
         """Around a moment of somebody else's; False where nobody looked then."""
@@ -65,10 +64,14 @@ class CardSeen:
         return any(self._is_full(self.fuller_kbytes_per_s[number]) for number in near)
 
     def _is_full(self, rate: float) -> bool:
+        return self._limits and rate >= _FULL * self.capacity_kbytes_per_s
+
+    @property
+    def _limits(self) -> bool:
+        """Whether it can limit anybody at all."""
         if self.name in ("", _LOOPBACK):
             return False
-        capacity = self.capacity_kbytes_per_s
-        return capacity >= _LEAST_KBYTES_PER_S and rate >= _FULL * capacity
+        return bool(self.limit_mbps) or self.capacity_kbytes_per_s >= _LEAST_KBYTES_PER_S
 
 
 def card_of(ranks: Sequence[RankLooks], limit_mbps: float | None) -> CardSeen:

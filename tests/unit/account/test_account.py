@@ -229,6 +229,19 @@ def test_an_idle_card_is_not_the_network() -> None:
     assert rank.network is None
 
 
+@pytest.mark.parametrize(("most", "network"), [(800.0, False), (90000.0, True)])
+def test_of_a_card_without_a_limit_the_fullest_moment_is_the_measure(
+    most: float, network: bool
+) -> None:
+    rank = alone((MEETS, 60), rates=(0.0, most))
+    assert (rank.share(Activity.NETWORK) > 0) is network
+
+
+def test_loopback_is_no_network() -> None:
+    rank = alone((MEETS, 60), rates=(90000.0, 90000.0), card="lo")
+    assert rank.share(Activity.OTHERS) == pytest.approx(1.0)
+
+
 def test_a_queue_that_nobody_takes_is_the_other_one_not_the_network() -> None:
     seen = looks((MEETS, 60), rates=(0.0, 0.0), queued=500.0)
     rank = account_of([member("worker-0", seen, limit_mbps=20.0)]).ranks[0]
