@@ -7,6 +7,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from mooring.report.printable import printable, printable_lines
+
 
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -21,12 +23,21 @@ class _Json(logging.Formatter):
         return json.dumps(line)
 
 
+class _Text(logging.Formatter):
+    """A record is one line but for its trace: what jobs are called, and say, is text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = self.formatTime(record)
+        head = f"{at} {record.levelname} {printable(record.getMessage())}"
+        if not record.exc_info:
+            return head
+        return f"{head}\n{printable_lines(self.formatException(record.exc_info))}"
+
+
 def set_up(form: str) -> None:
     """Send everything of ours to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _Json() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    )
+    handler.setFormatter(_Json() if form == "json" else _Text())
     root = logging.getLogger("mooring")
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import io
 import json
+import logging
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from rich.text import Text
 import mooring.cli
 from mooring.cli.console import console, plain_console, recorded
 from mooring.cli.say import emit_json, say, say_prefixed
+from mooring.operator.logs import _Text
 
 HOSTILE = [
     "[/red]",
@@ -85,3 +88,16 @@ def test_no_command_prints_another_way() -> None:
                     around.append((path.name, called))
     assert {name for name, _ in around} == {"say.py"}
     assert len(around) <= 4
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_operators_log_is_one_line_a_record(text: str) -> None:
+    try:
+        raise ValueError(text)
+    except ValueError:
+        trace = sys.exc_info()
+    for exc_info in (None, trace):
+        record = logging.LogRecord("m", logging.INFO, "f", 1, "a\n%s", (text,), exc_info)
+        said = _Text().format(record)
+        assert not obeyed(said)
+        assert ("\n" in said) == (exc_info is not None)
