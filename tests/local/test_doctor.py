@@ -527,3 +527,49 @@ def test_a_program_that_sits_still_after_its_last_step(moor: Moor, tmp_path: Pat
     assert "of it after the last step" in answer.stdout
     [found] = [one.found for one in diagnosis(moor).findings if one.id == "end-late"]
     assert found.says.startswith("worker-0 waited for ")
+
+
+#: In a file: the doctor names its lines. Most of a step is in one function.
+FUNCTIONS = """
+import os, time
+def spam(until):
+    total = 0
+    while time.monotonic() < until:
+        for number in range(2000):
+            if number %% 3:
+                total += number
+    return total
+def eggs(until):
+    time.sleep(max(0.0, until - time.monotonic()))
+def grow(until, kept=[]):
+    kept.append(bytearray(b"x") * (3 << 20))
+    spam(until)
+def train():
+    mark = time.process_time() + 0.02
+    while time.process_time() < mark:
+        pass
+end = time.monotonic() + %s
+while time.monotonic() < end:
+    train()
+    %s(time.monotonic() + 0.06)
+    os.write(1, b'::mooring:: {"examples": 64}\\n')
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "seconds", "id"),
+    [("spam", 8, "own-code"), ("eggs", 8, "program-waits"), ("grow", 10, "mem-grows")],
+)
+def test_functions_whatever_they_are_called(
+    moor: Moor, tmp_path: Path, function: str, seconds: int, id: str
+) -> None:
+    program = tmp_path / "ham.py"
+    program.write_text(FUNCTIONS % (seconds, function))
+    job = write_job(
+        tmp_path, framework="indexed", command=[*PYTHON, str(program)], roles={"worker": {}}
+    )
+    found = run(moor, job)
+    # Other programs of the machine are none of the test's.
+    finding = next(one for one in found.findings if one.id != "machine-busy")
+    assert finding.id == id
+    assert f"{function}()" in finding.found.says or id == "mem-grows"
