@@ -159,9 +159,9 @@ def test_a_full_card(mbps: float, found: bool) -> None:
     ("first", "other", "found"),
     [
         (75.0, 30.0, True),
-        # Not full, or no room elsewhere: 38 > 75 / 2.
+        # Not full, or no room elsewhere: 55 > 0.7 × 75.
         (45.0, 10.0, False),
-        (75.0, 38.0, False),
+        (75.0, 55.0, False),
     ],
 )
 def test_servers_behind_one_card(first: float, other: float, found: bool) -> None:

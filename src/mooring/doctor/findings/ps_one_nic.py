@@ -13,14 +13,15 @@ from mooring.spec.edit import Change
 
 #: Of the time, as for ps-nic.
 _BUSY = 0.5
-#: A card with so much less to do could take a server.
-_IDLE = 0.5
+#: A card with so much less to do could take a server: what it has to do now is a worker's traffic,
+#: of which the part with that server then stays on the node.
+_IDLE = 0.7
 _PAGE = Page(
     why="Servers on one node share its card: together they are no faster than one, and each "
     "added worker makes it worse.",
     measured="Servers of each node in the plan, and bytes through its card against the limit "
     "while the job trained. Reported when a card with several servers is in use half of the time "
-    "and another node's card has at most half of that.",
+    "and another node's card has at most 70 % of that.",
     fix="`placement.preset: spread-ps`, or a rule that keeps servers apart.",
     not_when="The servers sit with the workers on the only node: then nothing goes through the "
     "card.",
