@@ -136,16 +136,22 @@ class Lane:
         """All objects of the namespace that are Mooring's, without what differs from run to run."""
         admin, namespace = self.plane.admin, self.namespace
         jobs = admin.items(jobs_path(namespace))
+        beside = [
+            *admin.items(f"/api/v1/namespaces/{namespace}/secrets", labelSelector=_OF_JOBS),
+            *admin.items(f"{_NETWORKING}/namespaces/{namespace}/networkpolicies"),
+        ]
         kinds = {
             "jobs": [_job(one) for one in jobs],
             "pods": [_pod(one) for one in admin.items(pods_path(namespace))],
             "services": [
                 _service(one) for one in admin.items(f"/api/v1/namespaces/{namespace}/services")
             ],
+            "beside": [_beside(one) for one in beside],
         }
         text = json.dumps(kinds, sort_keys=True)
         for one in jobs:
-            text = text.replace(one["metadata"]["uid"], "UID")
+            uid = one["metadata"]["uid"]
+            text = text.replace(uid, "UID").replace(f"-{uid.partition('-')[0]}", "-UID")
         text = text.replace(namespace, "NAMESPACE").replace(self.name, "LANE")
         # Priorities grow while a job waits, and sentences name them.
         text = re.sub(r"\d+\.\d+(?:e-\d+)?", "NUMBER", text)
@@ -153,6 +159,8 @@ class Lane:
         return found
 
 
+_OF_JOBS = "mooring.dev/job"
+_NETWORKING = "/apis/networking.k8s.io/v1"
 _TIMES = re.compile(r"(At|Before|Time|lastUpdate)$")
 
 
@@ -183,6 +191,14 @@ def _pod(pod: Json) -> Json:
         "spec": pod["spec"],
         "phase": pod["status"].get("phase"),
     }
+
+
+def _beside(one: Json) -> Json:
+    """A Secret without what is in it, or a NetworkPolicy."""
+    about = one["metadata"]
+    keys = sorted(one.get("data") or {})
+    owners = about.get("ownerReferences")
+    return {"name": about["name"], "owners": owners, "keys": keys, "spec": one.get("spec")}
 
 
 def _service(service: Json) -> Json:
