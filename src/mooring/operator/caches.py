@@ -47,7 +47,7 @@ def unreadable(error: Exception) -> Problem:
 class Caches:
     """`concerned` is told which job to look at again, `moved` that a pod of it has changed, `bound`
     that one has been bound and nothing else, `room` that the queue should be looked at, `gone` that
-    a job is no more, `unserved` that the Service of the job with this uid is no more."""
+    a job is no more."""
 
     def __init__(
         self,
@@ -62,11 +62,10 @@ class Caches:
         room: Callable[[], None],
         trouble: Callable[[], None],
         gone: Callable[[JobView], None] = lambda view: None,
-        unserved: Callable[[str], None] = lambda uid: None,
     ) -> None:
         self._concerned, self._moved, self._bound, self._room = concerned, moved, bound, room
         self._client, self._count_trouble = client, trouble
-        self._gone, self._unserved = gone, unserved
+        self._gone = gone
         self._pods_of: dict[Key, dict[str, PodView]] = {}
         self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
         self._records: dict[str, tuple[JobView, Record]] = {}
@@ -246,7 +245,6 @@ class Caches:
 
     def _service_changed(self, before: ServiceView | None, after: ServiceView | None) -> None:
         if before is not None and after is None and before.job_uid:
-            self._unserved(before.job_uid)
             self._concerned((before.namespace, before.name))
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:

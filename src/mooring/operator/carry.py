@@ -84,6 +84,8 @@ class Around:
     network_policy: bool = True
     askers: tuple[str, ...] = ()
     """Address ranges of the API servers; none: not known."""
+    serves: Callable[[Object], None] = lambda service: None
+    """Told of the Service that names a job's members, as the server has it."""
 
 
 class Carrier:
@@ -232,13 +234,14 @@ class Carrier:
 
     async def _create_service(self, view: JobView, manifest: Object) -> str:
         try:
-            await self._client.create(SERVICE, manifest)
+            self._around.serves(await self._client.create(SERVICE, manifest))
             return ""
         except AlreadyExists as error:
             name = text(manifest, "metadata", "name")
             found = await self._client.get(SERVICE, name, view.namespace)
             owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
             if view.uid in owners:
+                self._around.serves(found)
                 return ""
             if texts(found, "metadata", "labels").get(names.JOB) == view.name:
                 # That of a job of the same name, which was deleted, is on its way out.

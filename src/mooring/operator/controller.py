@@ -91,7 +91,13 @@ class Controller:
         self._settings, self._metrics, self._allowed, self._now = settings, metrics, allowed, now
         self._client = client
         self._key = Key(b"")
-        around = Around(self._token_of, settings.network_policy, settings.api_servers)
+        around = Around(
+            self._token_of,
+            settings.network_policy,
+            settings.api_servers,
+            # The watch may tell of it much later, and it must not be taken for missing.
+            lambda service: self._caches.services.put(service),
+        )
         self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed, around)
         self._work = WorkQueue()
         self._round_due = asyncio.Event()
@@ -107,7 +113,6 @@ class Controller:
             room=self._round_due.set,
             trouble=metrics.trouble,
             gone=self._forget,
-            unserved=self._carrier.forget,
         )
         self._pulse = Pulse(
             client, settings.figures_s, self._running, self._work.add, now, self._token_of
@@ -245,6 +250,8 @@ class Controller:
     async def _serve_again(self, view: JobView, meaning: Meaning, record: Record) -> None:
         """Members find each other by their job's Service: one that was deleted by hand is made."""
         if lacks_service(self._caches.services, view):
+            # Also if it went while it was being made: then it counted as made afterwards.
+            self._carrier.forget(view.uid)
             problem = await self._carrier.prepare(view, meaning, len(record.slots))
             if problem:
                 log.warning("%s/%s: %s", *view.key, problem)

@@ -15,8 +15,10 @@ from mooring.bodies.kubernetes.pod import Image, Owner
 from mooring.cli.operator import operator
 from mooring.operator.admission import anywhere
 from mooring.operator.carry import Around, Carrier
+from mooring.operator.controller import Controller, Settings
 from mooring.operator.cycle import admit
 from mooring.operator.jobs import meaning_of, parse_view
+from mooring.operator.metrics import Metrics
 from mooring.operator.record import Record
 from unit.kubeapi.answering import answering
 
@@ -81,3 +83,31 @@ def test_an_address_range_that_is_none_is_named(given: str) -> None:
     result = CliRunner().invoke(operator, ["--image", "m:1", "--api-server-cidr", given])
     assert result.exit_code == 2
     assert "an address range such as 10.0.0.0/28" in result.output
+
+
+def test_a_service_that_is_not_there_is_made_whatever_was_made_before() -> None:
+    """It may have been deleted while it was being made: it counts as made from then on."""
+    made: list[str] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        made.append(body["kind"])
+        body["metadata"]["resourceVersion"] = "7"
+        return web.json_response(body, status=201)
+
+    async def story() -> None:
+        job = training_job("j", {"worker": 2})
+        job["metadata"] |= {"namespace": "ns", "uid": OWNER.uid}
+        view, meaning = parse_view(job), meaning_of(job)
+        record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
+        async with answering(handle) as client:
+            controller = Controller(client, Settings(Image(IMAGE)), Metrics())
+            for cache in controller._caches.services._caches.values():
+                cache.known = True
+            controller._carrier._served[OWNER.uid] = len(record.slots)
+            await controller._serve_again(view, meaning, record)
+            # Its answer is known at once: the watch may lag.
+            await controller._serve_again(view, meaning, record)
+
+    asyncio.run(story())
+    assert made.count("Service") == 1
