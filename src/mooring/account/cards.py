@@ -7,7 +7,7 @@ limit where that is known, of the fullest moment of the run where not. Loopback 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.account.looks import Look, RankLooks
@@ -31,6 +31,9 @@ class CardSeen:
     limit_mbps: float | None
     times_s: Sequence[float] = field(default=(), repr=False)
     fuller_kbytes_per_s: Sequence[float] = field(default=(), repr=False)
+    received_kbytes_per_s: float = 0.0
+    """Mean of all looks."""
+    sent_kbytes_per_s: float = 0.0
 
     @property
     def capacity_kbytes_per_s(self) -> float:
@@ -84,7 +87,14 @@ def card_of(ranks: Sequence[RankLooks], limit_mbps: float | None) -> CardSeen:
         fuller_kbytes_per_s=[
             max(one.received_kbytes_per_s, one.sent_kbytes_per_s) for one in looks
         ],
+        received_kbytes_per_s=_mean(one.received_kbytes_per_s for one in looks),
+        sent_kbytes_per_s=_mean(one.sent_kbytes_per_s for one in looks),
     )
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return sum(known) / len(known) if known else 0.0
 
 
 def whose(

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from mooring.record.journal import JsonValue, Line
 
 Window = tuple[float, float]
-#: A record may begin a little before the step that the window begins with, and end after it.
-_EDGE_S = 1.5
+#: A record may begin a little before the step that the window begins with: its launcher begins a
+#: new one there. Before is start-up. It may end later after the last step.
+_BEFORE_S, _AFTER_S = 0.3, 1.5
 _MOST_LASTS_S = 10.0
 _PEER = "peer:"
 _FILE = "file:"
@@ -270,7 +271,7 @@ def _clock(record: Line, window: Window) -> Clock:
     """Only of a record within the window: what was before is start-up."""
     told = [_number(one) for one in _list(record.get("main"))]
     from_s, span_s = _number(record.get("from")), _number(record.get("span_s"))
-    inside = from_s >= window[0] - _EDGE_S and from_s + span_s <= window[1] + _EDGE_S
+    inside = from_s >= window[0] - _BEFORE_S and from_s + span_s <= window[1] + _AFTER_S
     if len(told) < 4 or not inside:
         return Clock()
     return Clock(span_s, *told[:4])

@@ -22,6 +22,8 @@ from mooring.stacks.categories import Category
 #: Fewer looks say nothing about a share.
 LEAST_LOOKS = 30
 _SLOWER = 1.1
+#: Of the looks: a card that is full so much more often than another one is the one that limits.
+_FULLER = 0.2
 _MBIT_PER_KBYTE = 0.008
 NOBODY_LOOKED = "nobody looked: the launchers' samples have no looks"
 TOO_FEW = "too few looks: it trained for too short a time"
@@ -95,21 +97,40 @@ def _network(rank: RankSeen, cards: Mapping[str, CardSeen]) -> NetworkUse | None
     own = cards.get(rank.member.name)
     if not inside or own is None:
         return None
-    theirs = [one.card_of for one in inside if one.card_of is not None]
-    of = max(set(theirs), key=theirs.count) if len(theirs) > len(inside) / 2 else ""
-    card = cards[of] if of else own
     moved = {name: count for name, count in rank.seen.moved.items() if count > 0}
+    of = _fullest(rank, own, [one.card_of for one in inside], moved, cards)
+    card = cards[of] if of else own
+    sent, received = card.sent_kbytes_per_s, card.received_kbytes_per_s
+    if not of:
+        sent = mean(one.look.sent_kbytes_per_s for one in inside)
+        received = mean(one.look.received_kbytes_per_s for one in inside)
     bytes_moved = sum(moved.values())
     return NetworkUse(
         card=card.name,
-        sent_mbps=mean(one.look.sent_kbytes_per_s for one in inside) * _MBIT_PER_KBYTE,
-        received_mbps=mean(one.look.received_kbytes_per_s for one in inside) * _MBIT_PER_KBYTE,
+        sent_mbps=sent * _MBIT_PER_KBYTE,
+        received_mbps=received * _MBIT_PER_KBYTE,
         limit_mbps=card.limit_mbps,
         most_mbps=max(card.fuller_kbytes_per_s, default=0.0) * _MBIT_PER_KBYTE,
         full=card.full,
         to={name: count / bytes_moved for name, count in moved.items()},
         of=of,
     )
+
+
+def _fullest(
+    rank: RankSeen,
+    own: CardSeen,
+    full: Sequence[str | None],
+    moved: Mapping[str, int],
+    cards: Mapping[str, CardSeen],
+) -> str:
+    """Whose card limits it: of somebody it talks to if that is fuller than the own one; else ""."""
+    theirs = {one for one in full if one is not None} | {one for one in moved if one in cards}
+    theirs.discard(rank.member.name)
+    if not theirs:
+        return ""
+    most = max(sorted(theirs), key=lambda one: cards[one].full)
+    return most if cards[most].full > own.full + _FULLER else ""
 
 
 def _unseen(rank: RankSeen) -> str:

@@ -81,7 +81,7 @@ class NetworkUse:
 
     card: str
     sent_mbps: float
-    """Mean while the rank was in the network."""
+    """Mean while the rank was in the network; of another's card, of all looks at that."""
     received_mbps: float
     limit_mbps: float | None = None
     """In each direction; None where nobody said it: then `most_mbps` was the fullest moment."""

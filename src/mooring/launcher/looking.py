@@ -164,6 +164,8 @@ class Process:
                 stack = self._reader.stack(states[tid]) if in_python else []
                 spot = state.letter, state.call, tuple(waits_at), self._calls(stack)
                 best = rank, THREAD if in_python else NATIVE, spot
+        # Who is at work at this moment is not seen waiting, but will wait there again.
+        at_members = at_members or self._at_members
         self._at_members = at_members
         if (best is None or best[0] < 4) and helpers:
             running, best = self._processes(helpers, running, best)

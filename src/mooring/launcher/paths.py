@@ -24,6 +24,7 @@ OUTSIDE = "outside"
 _RENEW_S = 5.0
 _HURRY_S = 0.5
 _MOST_PEERS = 16
+_MOST_KEPT = 4096
 
 
 class Paths:
@@ -69,16 +70,15 @@ class Paths:
             counts = _counts(one)
             after[cookie] = counts
             before = self._before.get(cookie, (0,) * len(counts))
-            # A connection that was not there before counts from its beginning.
+            # A connection that was not there before counts from its beginning: it is the program's.
             grown = [max(0, now - then) for now, then in zip(counts, before)]
             sums = totals.setdefault(self.peers[one.inode], [0.0] * (len(grown) + 1))
             for place, value in enumerate(grown):
                 sums[place] += value
             sums[-1] = max(sums[-1], _rtt_ms(one))
-        first = not self._before
-        self._before = after
-        if first:
-            return {}
+        if len(self._before) > _MOST_KEPT:
+            self._before.clear()
+        self._before.update(after)
         busiest = sorted(totals, key=lambda member: -(totals[member][0] + totals[member][1]))
         return {member: _document(totals[member]) for member in busiest[:_MOST_PEERS]}
 
