@@ -319,3 +319,20 @@ def test_a_member_that_serves_the_others_without_the_role(
     nics = tuple(NicFacts(f"node-{at}", 100, load, load) for at, load in enumerate(loads))
     of = replace(run(*members, job=JOB), nics=nics)
     assert [one.id for one in diagnose_run(of).findings] == ids
+
+
+@pytest.mark.parametrize(
+    ("computing", "waiting", "ids"),
+    [
+        # It computes more, and waits for a CPU while it does.
+        (0.43, 0.5, ["straggler"]),
+        # It is only served last on CPUs that all share.
+        (0.15, 0.8, []),
+    ],
+)
+def test_who_waits_for_shared_cpus_is_chance(
+    computing: float, waiting: float, ids: list[str]
+) -> None:
+    slow = rank(1, {A.OWN: computing, A.CPU_WAIT: waiting, A.OTHERS: 1 - computing - waiting})
+    other = rank(0, {A.OWN: 0.1, A.CPU_WAIT: 0.1, A.OTHERS: 0.8})
+    assert [one.id for one in diagnose_run(facts(other, slow)).findings] == ids

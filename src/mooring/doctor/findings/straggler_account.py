@@ -23,6 +23,8 @@ from mooring.doctor.registry import Unknown
 _LEAST = 0.15
 #: What the one that is waited for waits itself, against the others.
 _HARDLY = 0.5
+#: Of a step, beyond the others: more than what looks miss.
+_COMPUTES_MORE = 0.1
 #: What a rank does that is late without a CPU.
 IDLE = frozenset({Activity.SLEEP, Activity.INPUT, Activity.DISK, Activity.UNSEEN, Activity.DEVICE})
 #: Activities that can make a rank late, as a reader would say them.
@@ -99,6 +101,9 @@ def waited_for(facts: RunFacts) -> Late | None:
     if reason is Activity.NETWORK:
         # Who gets how much of a full card is chance: the card is the cause, and has a finding.
         return None
+    if reason is Activity.CPU_WAIT and any(one.node == worst.node for one in others):
+        # So it is with CPUs that ranks of a node share.
+        return None
     line = line_of(worst, *_activities(reason))
     place = line.place if line is not None else ""
     where = f", at {place}" if place else ""
@@ -148,12 +153,16 @@ def _late(ranks: Sequence[RankAccount]) -> tuple[list[RankAccount], list[RankAcc
 
 def _reason(late: RankAccount, others: Sequence[RankAccount]) -> tuple[Activity, float]:
     """What it does most beyond the others; a step has the same length for all."""
-    extras = {
+    extras: dict[Activity, float] = {
         activity: late.share(activity) - median(one.share(activity) for one in others)
         for activity in Activity
         if activity is not Activity.OTHERS
     }
     reason = max(extras, key=lambda one: extras[one])
+    computes = max(COMPUTING, key=lambda one: extras[one])
+    if reason is Activity.CPU_WAIT and extras[computes] >= _COMPUTES_MORE:
+        # Who computes more also waits for a CPU more often.
+        return computes, extras[reason] + extras[computes]
     return reason, max(0.0, extras[reason])
 
 
