@@ -62,7 +62,8 @@ def diagnosis(moor: Moor) -> Diagnosis:
 
 
 def ids(found: Diagnosis) -> list[str]:
-    return [finding.id for finding in found.findings]
+    """Without what other programs do on the machine meanwhile: that is none of a test's."""
+    return [finding.id for finding in found.findings if finding.id != "machine-busy"]
 
 
 def run(moor: Moor, job: Path, *more: str) -> Diagnosis:
@@ -203,7 +204,7 @@ def test_a_worker_that_is_slower(moor: Moor, tmp_path: Path) -> None:
     found = run(moor, write_job(tmp_path, command=command, **SERVERS))
     assert ids(found) == ["straggler"]
     assert found.findings[0].found.members == ("worker-1",)
-    assert "waits for data or the network" in found.findings[0].found.says
+    assert "costs more CPU time" in found.findings[0].found.says
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
@@ -569,7 +570,6 @@ def test_functions_whatever_they_are_called(
         tmp_path, framework="indexed", command=[*PYTHON, str(program)], roles={"worker": {}}
     )
     found = run(moor, job)
-    # Other programs of the machine are none of the test's.
-    finding = next(one for one in found.findings if one.id != "machine-busy")
-    assert finding.id == id
+    assert ids(found)[0] == id
+    finding = next(one for one in found.findings if one.id == id)
     assert f"{function}()" in finding.found.says or id == "mem-grows"

@@ -205,6 +205,10 @@ def worker(index: int, rate: float | None, cpu_s: float = 5.0, wait_s: float = 0
     return member(f"worker-{index}", use(cpu_s=cpu_s, wait_s=wait_s), examples_per_s=rate)
 
 
+def on_node_1(one: MemberFacts) -> MemberFacts:
+    return replace(one, node="node-1")
+
+
 @pytest.mark.parametrize(
     ("workers", "says"),
     [
@@ -212,7 +216,9 @@ def worker(index: int, rate: float | None, cpu_s: float = 5.0, wait_s: float = 0
         # 66 of 100
         ([worker(0, 100), worker(1, 100), worker(2, 66)], ""),
         ([worker(0, 100), worker(1, 100), worker(2, 50, 2.4)], "data or the network"),
-        ([worker(0, 100), worker(1, 100), worker(2, 50, 2.5, 5.0)], "waits for a CPU"),
+        # On CPUs that all share somebody is served last; on a node of its own it is crowded.
+        ([worker(0, 100), worker(1, 100), worker(2, 50, 2.5, 5.0)], ""),
+        ([worker(0, 100), worker(1, 100), on_node_1(worker(2, 50, 2.5, 5.0))], "waits for a CPU"),
         ([worker(0, 100), worker(1, 100), worker(2, 50, 5.0)], "costs more CPU time"),
         # In step, and one computes four times as long as the others.
         ([worker(0, 100, 2.0), worker(1, 100, 2.0), worker(2, 100, 8.0)], "wait for worker-2"),

@@ -25,6 +25,7 @@ _IDLE = 0.3
 _MORE_WORK = 1.6
 _FULL = 0.8
 _WAITS = "it waits for data or the network"
+_FOR_CPU = "it waits for a CPU"
 _PAGE = Page(
     why="Where workers wait for each other in every step, the slowest sets the pace of all; "
     "where they do not, its part of the data is seen less often.",
@@ -75,6 +76,11 @@ def straggler(facts: RunFacts) -> Iterator[Found]:
         reason = _reason(measured, place, rates)
         if reason == _WAITS and any((card.busy or 0.0) >= _FULL for card in facts.nics):
             # Who gets how much of a full card is chance; the card is the cause.
+            continue
+        if reason == _FOR_CPU and any(
+            other.node == member.node for other, _ in measured if other is not member
+        ):
+            # So it is with CPUs that members of a node share.
             continue
         yield Found(
             says=f"{member.name} on {member.node} does {100 * rates[place] / others:.0f} % of what "
@@ -168,7 +174,7 @@ def _reason(measured: list[tuple[MemberFacts, Use]], place: int, rates: list[flo
         return _WAITS
     others = [(other, rates[at]) for at, (_, other) in enumerate(measured) if at != place]
     if waited(use) > 0.2 and waited(use) > 2 * median(waited(other) for other, _ in others):
-        return "it waits for a CPU"
+        return _FOR_CPU
     cost = use.cpus / max(rates[place], 1e-9)
     if cost > 1.5 * median(other.cpus / max(rate, 1e-9) for other, rate in others):
         return "each of its examples costs more CPU time"
