@@ -3,6 +3,9 @@
 A mark can be forged by whoever may write pods in a job's namespace. So a pod is left out of the
 count only up to what its job was promised on that very node; what is beyond is there as well, and
 nobody promised it.
+
+Pods of the job that are no longer wanted (of an earlier start, or of members that gave way) are on
+their way out: they are not counted, because somebody else may have been promised their room.
 """
 
 from __future__ import annotations
@@ -70,14 +73,21 @@ class Promises:
 
 
 def _beyond_promise(holder: Holder, pods: Iterable[PodView]) -> Iterator[PodView]:
-    """By node and not by member: while a gang starts anew, one member's pod may still be where
-    another's place is."""
+    """By node and not by member: it does not matter which of them is where."""
+    state, slots = holder.record.state, holder.record.slots
+    epoch = state.epoch if state is not None else holder.record.epoch
     left: dict[str, Resources] = {}
     for member in holder.meaning.gang.members:
-        slot = holder.record.slots.get(member.id)
+        slot = slots.get(member.id)
         if slot is not None:
             left[slot.node] = left.get(slot.node, Resources()) + member.resources
     for pod in pods:
+        if (
+            pod.mark is None
+            or pod.mark.epoch != epoch
+            or pod.mark.member not in holder.record.slots
+        ):
+            continue
         room = left.get(pod.node, Resources())
         left[pod.node] = _rest(room, pod.resources)
         more = _rest(pod.resources, room)
