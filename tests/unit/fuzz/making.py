@@ -50,11 +50,13 @@ def make(seeds: Sequence[bytes], number: int) -> bytes:
         return chance.randbytes(chance.choice((0, 1, 3, 20, 300)))
     seed = chance.choice(seeds)
     if kind < 0.6:
-        changed = _of_structure(seed, chance)
+        try:
+            changed = _of_structure(seed, chance)
+        except RecursionError:
+            changed = b"[" * 5000
         if changed is not None:
-            return (
-                changed[:_LARGEST] if chance.random() < 0.9 else _of_bytes(changed, seeds, chance)
-            )
+            whole = chance.random() < 0.9
+            return changed[:_LARGEST] if whole else _of_bytes(changed, seeds, chance)
     return _of_bytes(seed, seeds, chance)
 
 
