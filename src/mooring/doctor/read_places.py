@@ -7,6 +7,7 @@ from statistics import mean
 
 from mooring.doctor.facts import CardTraffic, GpuFacts
 from mooring.doctor.told import mapping, number, numbers, whole
+from mooring.model.numbers import whole_number
 from mooring.record.journal import JsonValue, Line
 
 #: MB/s of one lane in one direction, by generation: transfers a second less the line coding
@@ -20,7 +21,7 @@ def read_cells(samples: list[Line]) -> dict[int, int]:
     return {
         int(cell): amount
         for cell, amount in told.items()
-        if cell.isdigit() and isinstance(amount, int)
+        if whole_number(cell) is not None and isinstance(amount, int)
     }
 
 
@@ -55,7 +56,7 @@ def read_cards(samples: list[Line]) -> Iterator[GpuFacts]:
         rx, tx = middle("rx_kbytes_per_s"), middle("tx_kbytes_per_s")
         processes = [whole(one, "processes") or 0 for one in told if "processes" in one]
         yield GpuFacts(
-            index=int(index) if index.isdigit() else 0,
+            index=whole_number(index) or 0,
             busy_percent=middle("busy"),
             memory_bytes=int(middle("memory_bytes") or 0),
             memory_used_bytes=int(middle("memory_used_bytes") or 0),

@@ -29,6 +29,7 @@ from mooring.doctor.told import whole as _whole
 from mooring.frameworks import expand
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
+from mooring.model.numbers import whole_number
 from mooring.record import RunRecord, read_lines
 from mooring.record.journal import Line
 from mooring.record.plan_file import Holding, read_holdings
@@ -138,8 +139,9 @@ def member_facts(
     seen: dict[int, int] = {}
     for sample in inside:
         for cpu, threads in _mapping(sample, "last_cpus").items():
-            if cpu.isdigit() and isinstance(threads, int):
-                seen[int(cpu)] = seen.get(int(cpu), 0) + threads
+            number = whole_number(cpu)
+            if number is not None and isinstance(threads, int):
+                seen[number] = seen.get(number, 0) + threads
     looks = tuple(read_looks(lines, _own_window(lines, window)))
     exit_line: Line = next((line for line in reversed(lines) if line.get("kind") == "exit"), {})
     return MemberFacts(

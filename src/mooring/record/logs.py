@@ -16,6 +16,7 @@ _COUNTED_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 20
 _NEAR_BYTES = 4096
 _ERRORS = 30
+_LONGEST_RANK = 6
 
 
 class LogLine(NamedTuple):
@@ -42,7 +43,7 @@ def parse_log_line(line: str, member: str) -> LogLine:
     fields = line.split(" ", _FIELDS - 1)
     if len(fields) < _FIELDS:
         return LogLine(fields[0], member, "")
-    rank = int(fields[2]) if fields[2].isdecimal() else 0
+    rank = int(fields[2]) if fields[2].isdecimal() and len(fields[2]) <= _LONGEST_RANK else 0
     return LogLine(fields[0], member, fields[3], fields[1], rank)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from mooring.model.cluster import format_cpus
+from mooring.model.numbers import whole_number
 from mooring.record.journal import JsonValue
 from mooring.report.cards import CardFigures
 from mooring.report.gains import Losses, Speeds
@@ -267,7 +268,13 @@ def _member(member: MemberView) -> MemberFigures:
 
 def _used(counts: dict[str, int]) -> str:
     """CPUs that threads were seen on, as the kernel writes CPU lists."""
-    return format_cpus({int(cpu) for cpu, threads in counts.items() if threads and cpu.isdigit()})
+    return format_cpus(
+        {
+            number
+            for cpu, threads in counts.items()
+            if threads and (number := whole_number(cpu)) is not None
+        }
+    )
 
 
 def _servers(view: RunView) -> tuple[ServerFigures, ...]:

@@ -23,8 +23,11 @@ from mooring.bodies.kubernetes.topology import TopologyView, Zone, over_zones
 from mooring.kubeapi.document import Object, find, items, mapping, text, texts
 from mooring.kubeapi.times import parse_time
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node, Taint, TopologyManager
+from mooring.model.numbers import whole_number
 from mooring.model.resources import Counts, counts
 
+#: What a kubelet takes unless it is told otherwise.
+_PODS = 110
 _GPU_KIND_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
 #: In MiB, of the whole card; and into how many devices each card is divided.
 _NVIDIA_MEMORY, _NVIDIA_REPLICAS = "nvidia.com/gpu.memory", "nvidia.com/gpu.replicas"
@@ -87,7 +90,7 @@ def parse_node(obj: Object) -> NodeView:
         cpu_millis=room.cpu_millis,
         memory_bytes=room.memory_bytes,
         gpus=_gpus(devices, kind, gpu_memory_bytes(labels)),
-        nic_mbps=int(nic) if nic.isdigit() else None,
+        nic_mbps=whole_number(nic),
         labels=labels,
         taints=_kept_once(tuple(dict.fromkeys(taints))),
         address=address,
@@ -95,7 +98,8 @@ def parse_node(obj: Object) -> NodeView:
         images=_images(obj),
     )
     pods = text(allocatable, "pods")
-    most = int(pods) if pods.isdigit() else 110
+    most = whole_number(pods)
+    most = _PODS if most is None else most
     ready, since_s = _ready(obj)
     return NodeView(node, ready, most, avoids=_avoids(obj), since_s=since_s)
 
