@@ -6,6 +6,7 @@ Standard library only: it shows what the doctor makes of processes, not of a fra
 import argparse
 import hashlib
 import os
+import select
 import threading
 import time
 
@@ -74,9 +75,11 @@ if arguments.hop:
     # Each begins on another CPU: whoever looks sees them on all.
     for number in range(8):
         threading.Thread(target=hop_for_ever, args=(number,), daemon=True).start()
+nothing, _ = os.pipe()
 while time.monotonic() < end:
     until = time.process_time() + arguments.work
     while time.process_time() < until:
         pass
-    time.sleep(arguments.pause)
+    # Not a sleep, which the doctor would name: it waits for something that it has no name for.
+    select.select([nothing], [], [], arguments.pause)
     os.write(1, b'::mooring:: {"examples": 64}\n')

@@ -20,6 +20,8 @@ from support.moor import Moor, leftovers, write_job
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wide-deep" / "job.yaml"
 NODES = () if netns.why_not() else ("--nodes", "2")
 pytestmark = [pytest.mark.framework, pytest.mark.slow]
+#: What other programs do on the machine meanwhile is none of a test's.
+OTHERS = "machine-busy"
 
 
 def run(moor: Moor, *options: str) -> tuple[dict[str, Any], tuple[Finding, ...]]:
@@ -62,15 +64,16 @@ def test_as_it_is_shipped(tmp_path: Path) -> None:
     if NODES:
         assert {member["node"] for member in report["members"]} == {"node-0", "node-1"}
         assert all(node["received_bytes"] > 1_000_000 for node in report["nodes"])
-    assert [finding.id for finding in found] == []
+    assert [finding.id for finding in found if finding.id != OTHERS] == []
 
 
 def test_a_table_whole_on_one_server(tmp_path: Path) -> None:
     placement = ("--set", "variables.placement=round-robin")
     command = ("--set", "command=[python, train.py, --steps, '240']")
     _, found = run(Moor(tmp_path / "home"), *placement, *command)
-    assert [finding.id for finding in found] == ["ps-hot"]
-    [change] = found[0].found.remedy.changes
+    assert [finding.id for finding in found if finding.id != OTHERS] == ["ps-hot"]
+    [hot] = [finding for finding in found if finding.id == "ps-hot"]
+    [change] = hot.found.remedy.changes
     assert str(change) == "spec.variables.placement: partitioned"
 
 
