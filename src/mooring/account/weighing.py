@@ -146,9 +146,10 @@ def _weigh(
                 share = _ready(asked, ready, member.ready_ratio)
                 found.append(Weighed(look, asked, part, share, card))
     if missed > _LEAST_MISSED:
-        # The clock tells of time that no look fell into.
-        unseen = Doing(Activity.UNSEEN)
-        found.append(Weighed(seen.looks[-1], unseen, missed * total_s, 0.0))
+        # The clock tells of time that no look fell into: it ran, nobody knows where; or it waited.
+        ran = Doing(Activity.FRAMEWORK, on_cpu=True)
+        doing, share = (Doing(Activity.UNSEEN), 0.0) if on_cpu else (ran, ready)
+        found.append(Weighed(seen.looks[-1], doing, missed * total_s, share))
     return found
 
 

@@ -127,8 +127,8 @@ def test_the_clock_of_the_thread_corrects_looks_that_fell_when_it_slept() -> Non
     [
         # All looks saw it run; its clock says that it wanted a CPU for 6 s of 10.
         (OWN_RUNS, Clock(10.0, 6.0, 0.0, 0.0, 6.0), 0.4),
-        # No look did, and it ran for 2.
-        (SLEEPS, Clock(10.0, 2.0, 0.0, 0.0, 2.0), 0.2),
+        # No look did, and it ran for 2: it computed.
+        (SLEEPS, Clock(10.0, 2.0, 0.0, 0.0, 2.0), 0.0),
         (SLEEPS, Clock(10.0, 0.1, 0.1, 0.0, 0.1), 0.0),
     ],
 )
