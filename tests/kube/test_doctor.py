@@ -92,6 +92,7 @@ def test_a_half_started_gang_is_named_once_it_has_waited(
             "id": "gang-half-started",
             "title": "A half-started gang holds GPUs",
             "findings": 0,
+            "answer": "excluded",
             "unknown": "",
         }
     ]

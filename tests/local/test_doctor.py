@@ -12,6 +12,7 @@ import pytest
 
 from mooring.bodies.local import cgroups, netns
 from mooring.doctor import Diagnosis, diagnose_run
+from mooring.doctor.finding import Finding, Found
 from mooring.doctor.read_run import read_run
 from mooring.record.plan_file import read_holdings
 from support.moor import Moor, write_job
@@ -63,7 +64,15 @@ def diagnosis(moor: Moor) -> Diagnosis:
 
 def ids(found: Diagnosis) -> list[str]:
     """Without what other programs do on the machine meanwhile: that is none of a test's."""
-    return [finding.id for finding in found.findings if finding.id != "machine-busy"]
+    return [finding.id for finding in _of_the_job(found)]
+
+
+def first(found: Diagnosis) -> Found:
+    return _of_the_job(found)[0].found
+
+
+def _of_the_job(found: Diagnosis) -> list[Finding]:
+    return [finding for finding in found.findings if finding.id != "machine-busy"]
 
 
 def run(moor: Moor, job: Path, *more: str) -> Diagnosis:
@@ -101,9 +110,7 @@ def test_threads_set_by_hand_and_the_fix_in_the_file(moor: Moor, tmp_path: Path)
     # So many threads of Python also wait for its lock.
     assert ids(found)[0] == "cpu-threads"
     runnable = next(
-        figure.value
-        for figure in found.findings[0].found.evidence
-        if figure.what == "ready threads"
+        figure.value for figure in first(found).evidence if figure.what == "ready threads"
     )
     assert isinstance(runnable, float)
     assert runnable > 10
@@ -151,7 +158,7 @@ def test_one_server_with_most_of_the_bytes(moor: Moor, tmp_path: Path) -> None:
     job = write_job(tmp_path, command=traffic("--bytes", "300000,30000"), **SERVERS)
     found = run(moor, job)
     assert ids(found) == ["ps-hot"]
-    assert found.findings[0].found.members == ("ps-0",)
+    assert first(found).members == ("ps-0",)
 
 
 def test_servers_that_serve_nothing(moor: Moor, tmp_path: Path) -> None:
@@ -159,7 +166,7 @@ def test_servers_that_serve_nothing(moor: Moor, tmp_path: Path) -> None:
     command = traffic("--bytes", "100000,0,100000,0")
     found = run(moor, write_job(tmp_path, framework="tensorflow", command=command, roles=roles))
     assert ids(found) == ["ps-idle"]
-    assert found.findings[0].found.members == ("ps-1", "ps-3")
+    assert first(found).members == ("ps-1", "ps-3")
 
 
 def test_a_server_without_a_cpu_left(moor: Moor, tmp_path: Path) -> None:
@@ -187,7 +194,7 @@ def test_two_servers_behind_one_card(moor: Moor, tmp_path: Path) -> None:
     job = write_job(tmp_path, framework="tensorflow", command=command, roles=roles)
     found = run(moor, job, "--nodes", "3", "--nic-mbps", "20")
     assert ids(found)[0] == "ps-one-nic"
-    assert found.findings[0].found.members == ("ps-0", "ps-1")
+    assert first(found).members == ("ps-0", "ps-1")
 
 
 @virtual_only
@@ -203,8 +210,8 @@ def test_a_worker_that_is_slower(moor: Moor, tmp_path: Path) -> None:
     command = traffic("--bytes", "10000", "--pause", "0.03", "--slow", "1")
     found = run(moor, write_job(tmp_path, command=command, **SERVERS))
     assert ids(found) == ["straggler"]
-    assert found.findings[0].found.members == ("worker-1",)
-    assert "costs more CPU time" in found.findings[0].found.says
+    assert first(found).members == ("worker-1",)
+    assert "costs more CPU time" in first(found).says
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
@@ -218,7 +225,7 @@ def test_members_that_bind_themselves_to_the_same_cpu(moor: Moor, tmp_path: Path
     )
     found = run(moor, job)
     assert ids(found) == ["cpu-overlap"]
-    assert found.findings[0].found.members == ("worker-0", "worker-1")
+    assert first(found).members == ("worker-0", "worker-1")
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs")
