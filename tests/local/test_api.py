@@ -223,6 +223,7 @@ def test_a_program_that_ends_takes_its_runs_along(moor: Moor, tmp_path: Path) ->
         text=True,
         env=moor.env,
         cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
         until((tmp_path / "runs").exists, "a member")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -133,15 +134,16 @@ def test_a_member_lives_in_its_network_with_its_names(
 def test_the_budget_follows_the_quota_and_throttling_is_counted(
     launchers: Launchers, groups: dict[str, Path]
 ) -> None:
-    set_quota(groups["cpu"], 20_000, 100_000)
+    # Little enough that it is used up on a busy machine, too.
+    set_quota(groups["cpu"], 5_000, 100_000)
     started = launchers.start(
         [sys.executable, "-c", BUSY.format(cpu_s=0.1)],
         cgroup_procs=[str(groups["cpu"] / "cgroup.procs")],
     )
     assert started.end() == 0
     budget = started.first("ready")["budget"]
-    assert budget["cpu_millis"] == 200
-    assert budget["sources"]["quota_millis"] == 200
+    assert budget["cpu_millis"] == 50
+    assert budget["sources"]["quota_millis"] == 50
     assert budget["threads"] == 1
     last = started.records("sample")[-1]
     assert last["nr_throttled"] > 0
@@ -157,7 +159,9 @@ def test_going_over_the_memory_limit_is_said(launchers: Launchers, groups: dict[
         memory_bytes=64 << 20,
     )
     assert started.end() == 137
-    assert started.first("exit")["reason"] == "over its memory limit of 64 MiB"
+    # What the largest process had is told where the kernel counted more than the launcher has.
+    said = r"over its memory limit of 64 MiB( \(its largest process had \S+ MiB\))?"
+    assert re.fullmatch(said, started.first("exit")["reason"])
     assert started.first("ready")["notes"] == []
 
 

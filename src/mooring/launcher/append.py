@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
-#: A few blocks of any file system.
+#: A few blocks of any file system; a disk that is nearly full is left to what is written now.
 SPARE_BYTES = 16 * 1024
+_ROOM_FOR_SPARE_BYTES = 16 * SPARE_BYTES
 
 
 class AppendFile:
@@ -41,6 +42,9 @@ class Spare:
     def __init__(self, path: str) -> None:
         self._path = path
         try:
+            disk = os.statvfs(os.path.dirname(path) or ".")
+            if disk.f_bavail * disk.f_frsize < _ROOM_FOR_SPARE_BYTES:
+                return
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 os.write(fd, bytes(SPARE_BYTES))
