@@ -18,7 +18,7 @@ SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: fuzz audit
-.PHONY: help run install uninstall test $(STREAMS) test-fast test-faults kube image lint bench docs lock clean
+.PHONY: help run install uninstall test $(STREAMS) test-fast test-faults test-mutants kube image lint bench docs lock clean
 .PHONY: check-run check-lint check-test
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make test-X     one of its streams: kube, node, doctor, local, frameworks, unit"
 	@echo "make test-fast  the tests of a minute: no framework, no long search (0.2 GB to download)"
 	@echo "make test-faults  the operator killed at each of its writes (about 20 minutes)"
+	@echo "make test-mutants  the tests of each defence, with that defence taken out (about 10 minutes)"
 	@echo "make kube       get the Kubernetes that the tests run (once, about 5 minutes)"
 	@echo "make image      build the image of Mooring (needs Docker)"
 	@echo "make lint       style, types, layers"
@@ -52,7 +53,7 @@ check-test:
 		echo "(PIP_EXTRA_INDEX_URL: PyTorch's index of them); make test-fast does without."; }
 
 # The check of what was asked for comes before anything is made, also with -j and -k.
-CHECKED := $(if $(filter test test-faults bench $(STREAMS),$(MAKECMDGOALS)),check-test,$(if $(filter run,$(MAKECMDGOALS)),check-run,check-lint))
+CHECKED := $(if $(filter test test-faults test-mutants bench $(STREAMS),$(MAKECMDGOALS)),check-test,$(if $(filter run,$(MAKECMDGOALS)),check-run,check-lint))
 $(addprefix $(VENV)/.,made core run lint test): | $(CHECKED)
 
 $(VENV)/.made:
@@ -142,6 +143,10 @@ test-faults: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
 	MOORING_ALL_KILLS=1 pytest tests/kube/faults -s
 
+# Patches of tests/mutants that take one defence out each: docs/reliability.md. ONLY=TEXT: with that in their names.
+test-mutants: $(VENV)/.test
+	PYTHONPATH=tests python -m mutants $(ONLY)
+
 kube: $(VENV)/.core
 	PYTHONPATH=tests python -m kube.cluster build
 
@@ -150,7 +155,7 @@ image: $(VENV)/.core
 	hatchling build -t wheel -d dist
 	docker build -f images/Dockerfile -t mooring:$$(python -c 'from mooring.version import VERSION; print(VERSION)') .
 
-# Without real processes but for those of the bodies' contract.
+# Without real processes but for those of the contract of backends.
 test-fast: $(VENV)/.lint
 	pytest tests/unit -m "not framework and not slow and not kube" -n auto --dist worksteal
 	pytest tests/contract -m "not framework and not slow and not kube"

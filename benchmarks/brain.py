@@ -26,7 +26,7 @@ from mooring.brain import ClusterState
 from mooring.brain.profile import FULL
 from mooring.model.affinity import NodeWish, Operator, Requirement, Term
 from mooring.model.cluster import Cpu, Gpu, Node, Snapshot, Taint, Toleration
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan
 from mooring.model.resources import Resources
 from mooring.model.traffic import Pattern, Traffic
@@ -226,7 +226,14 @@ def _gang(size: int, preset: Preset) -> Gang:
         Rule(Relation.TOGETHER, ("chief",), ("worker",), weight=20),
     )
     exchanged = Traffic(Pattern.PARAMETER_SERVER, 100_000_000)
-    return Gang("job", members, preset, ("ps",), rules if size >= 8 else (), traffic=exchanged)
+    return Gang(
+        "job",
+        members,
+        preset,
+        (("ps", Duty.SERVES),),
+        rules if size >= 8 else (),
+        traffic=exchanged,
+    )
 
 
 def _time_gang(

@@ -16,7 +16,7 @@ from moored import Moor, temporary_moor
 from pairs import interleave
 from results import EXAMPLES, Machine, options, say, show, write
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
 
 _JOB = EXAMPLES / "wide-deep" / "job.yaml"
 

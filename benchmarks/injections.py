@@ -13,7 +13,7 @@ from typing import Any
 from cases import Case
 from results import EXAMPLES, JOBS
 
-from mooring.bodies.local import cgroups
+from mooring.backends.local import cgroups
 from mooring.record.plan_file import read_holdings
 from mooring.record.runs import open_run
 

@@ -33,7 +33,7 @@ from kube_stage import ADMIN_USER, JOB, OPERATOR_USER, NoKubernetes, Stage, stag
 from pairs import interleave, ratios
 from results import Machine, options, say, show, write
 
-from mooring.operator.record import Record
+from mooring.backends.kubernetes.jobs.record import Record
 
 PARTS = ("writes", "creation", "binding", "large")
 #: What a job that starts at once goes through; each has to be told once.

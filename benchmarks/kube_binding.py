@@ -16,7 +16,7 @@ from kube_stage import ADMIN_USER, JOB, OPERATOR_USER, Stage
 from pairs import Ratios, interleave, ratios
 from results import say, show
 
-from mooring.operator.record import Record
+from mooring.backends.kubernetes.jobs.record import Record
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 import aiohttp
 
-from mooring.kubeapi.credentials import tls_context
-from mooring.kubeapi.kubeconfig import load_access
+from mooring.backends.kubernetes.api.credentials import tls_context
+from mooring.backends.kubernetes.api.kubeconfig import load_access
 
 CONNECTIONS = 32
 _CALL_TIMEOUT_S = 60.0

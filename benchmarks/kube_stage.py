@@ -24,12 +24,12 @@ from kube.cluster.control_plane import ControlPlane, Options, control_plane
 from kube.cluster.fake_nodes import NodeShape
 from kube.cluster.puppets import Puppets, puppets
 from kube.operator import IMAGE, Flags, OperatorProcess, install, jobs_path, training_job
-from mooring.bodies.kubernetes.pod import Image, Owner, service_manifest
+from mooring.backends.kubernetes.jobs.gang_manifests import pod_manifests
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.status import decode
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner, service_manifest
 from mooring.install.names import NAMESPACE, OPERATOR
-from mooring.operator.carry import pod_manifests
-from mooring.operator.jobs import meaning_of
-from mooring.operator.record import Record
-from mooring.operator.status import decode
 from support.waiting import until
 
 Json = dict[str, Any]

@@ -38,7 +38,7 @@ from mooring.model.cluster import (
     Snapshot,
     TopologyManager,
 )
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset
 from mooring.model.plan import Plan
 from mooring.model.resources import Resources
 from mooring.model.traffic import Pattern, Traffic
@@ -224,7 +224,7 @@ def _gangs(chance: random.Random, nodes: tuple[Node, ...]) -> list[Gang]:
         job = f"job-{number:02}"
         members = _members(job, "ps", servers, Resources(2000, 4 * _GIB), pinning)
         members += _members(job, "worker", max(1, min(64, round(size))), worker, pinning)
-        found.append(Gang(job, members, preset, ("ps",) if servers else ()))
+        found.append(Gang(job, members, preset, (("ps", Duty.SERVES),) if servers else ()))
     return found
 
 
@@ -312,7 +312,14 @@ def _compare_nic(seed: int, seconds: float) -> Nic | None:
     members = _members("job", "ps", servers, Resources(2000, 4 * _GIB), Pinning.EXCLUSIVE)
     members += _members("job", "worker", workers, ask, Pinning.EXCLUSIVE)
     exchanged = Traffic(Pattern.PARAMETER_SERVER, 100_000_000)
-    gang = Gang("job", members, Preset.SPREAD, ("ps",), traffic=exchanged, preset_is_open=True)
+    gang = Gang(
+        "job",
+        members,
+        Preset.SPREAD,
+        (("ps", Duty.SERVES),),
+        traffic=exchanged,
+        preset_is_open=True,
+    )
     plan = ClusterState(Snapshot(nodes), _BUSY_AWARE).place(gang)
     answer = least_busy(nodes, gang, seconds)
     if not isinstance(plan, Plan) or answer is None or not answer.proven:

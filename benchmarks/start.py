@@ -23,7 +23,7 @@ from moored import Moor, temporary_moor
 from pairs import Ratios, interleave, ratios
 from results import JOBS, Machine, options, say, show, write
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
 
 _DEADLINE_S = 120.0
 _PYTHON = "import os, time; os.write(os.open(os.environ['BENCH_FIFO'], 1), b'.'); time.sleep(600)"

@@ -20,9 +20,9 @@ import yaml
 from moored import Moor
 from results import JOBS
 
-from mooring.bodies.local import netns, owners
-from mooring.bodies.local.machine import this_machine
-from mooring.bodies.local.virtual import VirtualNetwork, cut
+from mooring.backends.local import netns, owners
+from mooring.backends.local.machine import this_machine
+from mooring.backends.local.virtual import VirtualNetwork, cut
 
 PROGRAMS = JOBS / "versus"
 _DEADLINE_S = 900.0

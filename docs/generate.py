@@ -26,7 +26,7 @@ from mooring.importers.tracked import Entry, Outcome
 from mooring.install.chart import chart
 from mooring.install.rbac import grants
 from mooring.install.settings import Settings
-from mooring.model.member import Gang, Member, MemberId, Preset
+from mooring.model.member import Duty, Gang, Member, MemberId, Preset
 from mooring.simulate.trace import _COLUMNS as _CSV_COLUMNS
 from mooring.simulate.workload_file import WorkloadFile
 from mooring.spec.schema import _page, _schema, cluster_reference_markdown, reference_markdown
@@ -115,7 +115,7 @@ def rule_reference() -> str:
 def _scores_of(preset: Preset) -> set[str]:
     """What a preset weighs for a job with servers and workers and no wishes of its own."""
     members = tuple(Member(MemberId(role, 0), "job") for role in ("ps", "worker"))
-    gang = Gang("job", members, preset, server_roles=("ps",))
+    gang = Gang("job", members, preset, duties=(("ps", Duty.SERVES),))
     return {name for name, _ in recipe_for(gang).scores}
 
 

@@ -27,7 +27,7 @@ PACK = """
 import sys
 from pathlib import Path
 
-from mooring.bodies.local.pack import build_launcher
+from mooring.backends.local.pack import build_launcher
 
 build_launcher(Path(sys.argv[1]))
 """

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mooring import app, frameworks
-from mooring.bodies.local.holders import with_holders
-from mooring.bodies.local.nodes import local_snapshot
+from mooring.backends.local.holders import with_holders
+from mooring.backends.local.nodes import local_snapshot
 from mooring.handle import Run, RunResult, StopRequests, result_of
 from mooring.model.cluster import Snapshot
 from mooring.model.plan import Plan, Refusal

@@ -17,6 +17,7 @@ from mooring.brain.changes import changes, largest, smallest
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.queue.order import standing
 from mooring.brain.state import ClusterState
+from mooring.model.amounts import format_duration
 from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
 from mooring.model.member import Gang, MemberId
@@ -24,7 +25,6 @@ from mooring.model.plan import NodeVerdict, Refusal
 from mooring.placing import plan_job
 from mooring.planning import Cluster, Submitted, plan_queue
 from mooring.spec import TrainingJob
-from mooring.spec.fields import format_duration
 
 #: Sets of jobs whose end is tried, one more each time.
 _MOST_ENDS = 8

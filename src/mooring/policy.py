@@ -1,4 +1,4 @@
-"""The lifecycle policy that a job asks for: one translation, whichever body carries it out."""
+"""The lifecycle policy that a job asks for: one translation, whichever runtime carries it out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One run from its first instruction to its last: the only loop, the only clock.
 
-Events of the body go into the lifecycle, its instructions back to the body. Everything that
+Events of the runtime go into the lifecycle, its instructions back to the runtime. Everything that
 happens is written to the run directory; whoever shows it reads it from there.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mooring import frameworks, lifecycle
-from mooring.bodies.base import Body, Order
-from mooring.bodies.metering import CardMeter, machine_use
+from mooring.backends.base import Order, Runtime
+from mooring.backends.local.metering import CardMeter, machine_use
 from mooring.interrupts import StopSignals
 from mooring.lifecycle import (
     Event,
@@ -24,6 +24,7 @@ from mooring.lifecycle import (
     JobState,
     OpenGate,
     Placed,
+    Resized,
     Stalled,
     StartFailed,
     StartMembers,
@@ -35,7 +36,7 @@ from mooring.model.cluster import Snapshot
 from mooring.model.errors import RunFailed
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal, with_member
-from mooring.model.status import Phase
+from mooring.model.status import MemberState, Phase
 from mooring.policy import policy_of
 from mooring.record import Journal, RunRecord, plan_lock
 from mooring.record.journal import JsonValue, Line
@@ -61,13 +62,39 @@ _SPARE_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended."""
+    """How a run ended; `epoch` and `restarts` are what its job would go on from."""
 
     phase: Phase
     reason: str
     run: RunRecord
+    epoch: int = 0
+    restarts: int = 0
     signals: tuple[int, ...] = ()
     """Those that were caught meanwhile, in this order."""
+
+
+@dataclass(frozen=True)
+class NewSize:
+    """The members that a gang is to consist of from now on, their slots, and why."""
+
+    gang: Gang
+    plan: Plan
+    reason: str
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a run goes on from, of a job that ran before, and who looks for room for it.
+
+    `resize`: where a queue does, asked again and again for the size that it wants now, None while
+    that is as it was; `has_room`: whether its slots are really free but for what this run holds.
+    Without `resize`, members that had no place get one as soon as there is room.
+    """
+
+    epoch: int = 0
+    restarts: int = 0
+    resize: Callable[[], NewSize | None] | None = None
+    has_room: Callable[[NewSize], bool] = lambda size: True
 
 
 class RunLoop:
@@ -79,11 +106,13 @@ class RunLoop:
         gang: Gang,
         plan: Plan,
         run: RunRecord,
-        body: Body,
+        runtime: Runtime,
         *,
         stacks: bool,
+        begins: Beginning = Beginning(),  # noqa: B008 (frozen)
     ) -> None:
-        self._job, self._gang, self._plan, self._run, self._body = job, gang, plan, run, body
+        self._begins = begins
+        self._job, self._gang, self._plan, self._run, self._runtime = job, gang, plan, run, runtime
         self._members = {member.id: member for member in gang.members}
         self._framework = frameworks.find(job.spec.framework)
         self._policy = policy_of(job, gang)
@@ -94,6 +123,9 @@ class RunLoop:
         with suppress(OSError):
             write_file(run.spare_file, "\n" * _SPARE_BYTES)
         self._state: JobState | None = None
+        self._size: NewSize | None = None
+        """The last size that was wanted, and whether the gang has yet to start with it."""
+        self._size_is_due = False
         self._epoch_prepared: int | None = None
         self._counters_due_s = 0.0
         self._cards: CardMeter | None = None
@@ -113,13 +145,13 @@ class RunLoop:
         on_tick: Callable[[], None],
         stop_when: Callable[[], str | None],
     ) -> Result:
-        nodes = self._body.snapshot().nodes
+        nodes = self._runtime.snapshot().nodes
         limits = {node.name: node.nic_mbps for node in nodes}
-        self._cards = CardMeter(self._body.bytes_by_node, limits)
+        self._cards = CardMeter(self._runtime.bytes_by_node, limits)
         self._cards.start()
         self._note(
             "body",
-            enforces=self._body.enforces,
+            enforces=self._runtime.enforces,
             nodes=dict(limits),
             topology={
                 # [CPU, L3 cache, NUMA cell] of each of its CPUs
@@ -130,7 +162,14 @@ class RunLoop:
         )
         placed = tuple(placement.member for placement in self._plan.placements)
         now_s = time.monotonic()
-        state, instructions = lifecycle.begin(tuple(self._members), self._policy, placed, now_s)
+        state, instructions = lifecycle.begin(
+            tuple(self._members),
+            self._policy,
+            placed,
+            now_s,
+            epoch=self._begins.epoch,
+            restarts=self._begins.restarts,
+        )
         self._record(None, state)
         self._state = state
         finish = self._carry_out(instructions)
@@ -142,8 +181,10 @@ class RunLoop:
             if (asked := stop_when()) is not None and asked != told_to_stop:
                 told_to_stop = asked
                 events.append(StopRequested(asked))
-            events += self._body.poll(now_s, 0 if events else self._wait_s(now_s))
-            if self._plan.waiting:
+            events += self._runtime.poll(now_s, 0 if events else self._wait_s(now_s))
+            if self._begins.resize is not None:
+                events += self._look_for_size(self._begins.resize(), now_s)
+            elif self._plan.waiting:
                 events += self._place_waiting(events, now_s)
             events += self._look_for_stall(now_s)
             for event in [*events, Tick()]:
@@ -152,7 +193,9 @@ class RunLoop:
         self._count_nodes(float("inf"))
         self._own_up()
         on_tick()
-        return Result(finish.phase, finish.reason, self._run)
+        assert self._state is not None
+        epoch, restarts = self._state.epoch, self._state.restarts
+        return Result(finish.phase, finish.reason, self._run, epoch, restarts)
 
     def close(self) -> None:
         if self._cards is not None:
@@ -181,17 +224,19 @@ class RunLoop:
                         failed = StartFailed(instruction.epoch, str(error), instruction.members)
                         finish = self._handle(failed) or finish
                 case OpenGate(members=members):
-                    self._body.open_gate(members)
+                    self._runtime.open_gate(members)
                 case StopMembers(members=members, grace_s=grace_s):
-                    self._body.stop(members, grace_s, time.monotonic())
+                    self._runtime.stop(members, grace_s, time.monotonic())
                 case Finish():
                     finish = instruction
         return finish
 
     def _start(self, instruction: StartMembers) -> None:
         epoch = instruction.epoch
+        if self._size is not None and self._size_is_due:
+            self._take_size(self._size)
         if epoch != self._epoch_prepared:
-            addresses = self._body.prepare(self._gang, self._plan, epoch)
+            addresses = self._runtime.prepare(self._gang, self._plan, epoch)
             self._identities = frameworks.identify(self._job, self._gang, addresses, epoch)
             self._epoch_prepared = epoch
         orders = []
@@ -201,7 +246,7 @@ class RunLoop:
             launch = self._framework.render(member, self._identities[member_id], folder)
             slot = self._plan.slot_of(member_id)
             orders.append(Order(member, slot, launch, epoch, attempt))
-        self._body.start(orders)
+        self._runtime.start(orders)
 
     def _place_waiting(self, events: Iterable[Event], now_s: float) -> list[Event]:
         """Slots for members that had none: when one of ours has ended, and now and then.
@@ -228,6 +273,41 @@ class RunLoop:
             write_plan(self._run.plan_file, self._gang, self._plan)
         return [Placed(tuple(placement.member for placement in more.placements))]
 
+    def _look_for_size(self, wanted: NewSize | None, now_s: float) -> list[Event]:
+        """A gang that grows first takes the room, once it is really free; one that shrinks gives
+        its room back when its members have ended."""
+        assert self._state is not None
+        if wanted is None or wanted is self._size or self._state.outcome is not None:
+            return []
+        held = {placement.member for placement in self._plan.placements}
+        if any(placement.member not in held for placement in wanted.plan.placements):
+            if now_s < self._look_again_s:
+                return []
+            self._look_again_s = now_s + _LOOK_AGAIN_EVERY_S
+            if not self._take_room(wanted):
+                return []
+        self._size, self._size_is_due = wanted, True
+        return [Resized(tuple(each.member for each in wanted.plan.placements), wanted.reason)]
+
+    def _take_room(self, wanted: NewSize) -> bool:
+        with exclusive(plan_lock()):
+            if not self._begins.has_room(wanted):
+                return False
+            write_plan(self._run.plan_file, wanted.gang, wanted.plan)
+        return True
+
+    def _take_size(self, new: NewSize) -> None:
+        """Nobody of the gang is there any more: its next start is with these members."""
+        self._size_is_due = False
+        self._gang, self._plan = new.gang, new.plan
+        self._members = {member.id: member for member in new.gang.members}
+        self._policy = policy_of(self._job, new.gang)
+        if self._stalls is not None:
+            self._stalls.close()
+            self._stalls = None
+        with exclusive(plan_lock()):
+            write_plan(self._run.plan_file, new.gang, new.plan)
+
     def _look_for_stall(self, now_s: float) -> list[Event]:
         """Notes a standstill, with everybody's stacks, and its end."""
         assert self._state is not None
@@ -252,8 +332,7 @@ class RunLoop:
 
         return StallWatch(
             self._run,
-            {member.name: member.id.role for member in self._gang.members},
-            self._gang.server_roles,
+            {member.name: self._gang.duty_of(member.id.role) for member in self._gang.members},
             tool=self._tool,
             why_no_tool=self._no_tool,
             limit_s=self._job.spec.failure_policy.stall_timeout_s,
@@ -268,7 +347,7 @@ class RunLoop:
     def _held(self, without: set[MemberId]) -> Snapshot:
         """The nodes with what others and our own live members hold on them."""
         assert self._state is not None
-        snapshot = self._body.snapshot()
+        snapshot = self._runtime.snapshot()
         use = {node.name: snapshot.use_of(node.name) for node in snapshot.nodes}
         for placement in self._plan.placements:
             if placement.member in without or not self._state.members[placement.member].state.alive:
@@ -288,7 +367,12 @@ class RunLoop:
     def _record(self, before: JobState | None, after: JobState) -> None:
         for member in after.members:
             told = _told(after, member)
-            if before is None or _told(before, member) != told:
+            if before is None or member not in before.members or _told(before, member) != told:
+                self._note("member", member=member.name, **told)
+        for member in before.members if before is not None else ():
+            if member not in after.members:
+                assert before is not None
+                told = {**_told(before, member), "state": MemberState.ENDED.value}
                 self._note("member", member=member.name, **told)
         if before is None or (before.phase, before.epoch) != (after.phase, after.epoch):
             # The reason is the last failure; once members run again it is history.
@@ -320,7 +404,7 @@ class RunLoop:
         if now_s < self._counters_due_s:
             return
         self._counters_due_s = now_s + _NODE_COUNTERS_EVERY_S
-        counters = self._body.bytes_by_node()
+        counters = self._runtime.bytes_by_node()
         if counters:
             busy_s = self._cards.busy_s() if self._cards is not None else {}
             self._note(

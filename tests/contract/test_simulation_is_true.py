@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.base import Order
-from mooring.bodies.local.body import LocalBody
-from mooring.bodies.local.contract import Settings
-from mooring.bodies.local.nodes import LocalNodes, local_snapshot
+from mooring.backends.base import Order
+from mooring.backends.local.contract import Settings
+from mooring.backends.local.nodes import LocalNodes, local_snapshot
+from mooring.backends.local.runtime import LocalRuntime
 from mooring.lifecycle import MemberExited, MemberReady
 from mooring.model.cluster import Node, Snapshot
 from mooring.model.launch import Launch, LocalProcess
@@ -57,26 +57,26 @@ def two_cpus() -> tuple[Snapshot, Node]:
 
 
 class RealRun:
-    """One job on a local body of its own."""
+    """One job on a local runtime of its own."""
 
     def __init__(self, job: Job, plan: Plan, snapshot: Snapshot, folder: Path) -> None:
         run = create_run(job.name, directory=None, virtual_nodes=0, source="", version="0")
         settings = Settings(folder, None, 30.0, 5.0, "sdk", None, None)
-        self.body = LocalBody(run, LocalNodes(run, snapshot, virtual=False), settings)
+        self.runtime = LocalRuntime(run, LocalNodes(run, snapshot, virtual=False), settings)
         self.ids = [placement.member for placement in plan.placements]
         self.ready = self.ended = 0
         gang = job.gang()
         argv = (sys.executable, "-S", "-c", f"import time; time.sleep({job.duration_s})")
         launch = Launch(argv, {}, (LocalProcess(0),))
-        self.body.prepare(gang, plan, 0)
-        self.body.start([Order(one, plan.slot_of(one.id), launch, 0, 0) for one in gang.members])
+        self.runtime.prepare(gang, plan, 0)
+        self.runtime.start([Order(one, plan.slot_of(one.id), launch, 0, 0) for one in gang.members])
 
     def over(self) -> bool:
-        for event in self.body.poll(time.monotonic(), 0.0):
+        for event in self.runtime.poll(time.monotonic(), 0.0):
             self.ready += isinstance(event, MemberReady)
             self.ended += isinstance(event, MemberExited)
             if isinstance(event, MemberReady) and self.ready == len(self.ids):
-                self.body.open_gate(self.ids)
+                self.runtime.open_gate(self.ids)
         return self.ended == len(self.ids)
 
 
@@ -94,7 +94,7 @@ def run_for_real(workload: Workload, snapshot: Snapshot, folder: Path) -> dict[s
             assert now_s < 60, f"only {list(ends)} have ended"
             changed = False
             for name in [name for name, one in running.items() if one.over()]:
-                running.pop(name).body.close()
+                running.pop(name).runtime.close()
                 ends[name] = time.monotonic() - began_s
                 scheduler.end(name, now_s)
                 changed = True
@@ -108,7 +108,7 @@ def run_for_real(workload: Workload, snapshot: Snapshot, folder: Path) -> dict[s
             time.sleep(0.01)
     finally:
         for one in running.values():
-            one.body.close()
+            one.runtime.close()
     return ends
 
 

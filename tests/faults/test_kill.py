@@ -22,7 +22,7 @@ from typing import Literal
 import psutil
 import pytest
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
 from mooring.record import RunRecord, read_lines
 from support.moor import Moor, leftovers, processes_of, write_job
 from support.waiting import until
@@ -139,7 +139,7 @@ def _kill(
 
 
 def _check_orphans_end(run: RunRecord, process: subprocess.Popen[str]) -> None:
-    """Without anybody's help: the launchers see that their body is gone."""
+    """Without anybody's help: the launchers see that their supervisor is gone."""
     assert process.wait(10) == -signal.SIGKILL
     until(lambda: not processes_of(run.info.id), "the members of a killed moor end", 20)
 

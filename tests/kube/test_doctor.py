@@ -14,13 +14,13 @@ from kube.cluster.control_plane import ControlPlane
 from kube.cluster.fake_nodes import NodeShape, fake_nodes
 from kube.objects import pod, pods_path
 from kube.operator import Jobs, OperatorProcess, training_job
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.kubeconfig import load_access
+from mooring.backends.kubernetes.client.jobs import find_job
 from mooring.doctor import Diagnosis, diagnose_cluster
 from mooring.doctor.findings.gang_half_started import LONG_S
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import load_access
-from mooring.remote.doctor import diagnose_job
-from mooring.remote.gangs import read_gangs
-from mooring.remote.jobs import find_job
+from mooring.doctor.read_gangs import read_gangs
+from mooring.doctor.read_job import diagnose_job
 from support.moor import Moor
 from support.waiting import until
 

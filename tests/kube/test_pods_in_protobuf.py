@@ -12,16 +12,16 @@ import pytest
 from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
 from kube.objects import pod, pods_path
-from mooring.bodies.kubernetes import names
-from mooring.bodies.kubernetes.pod import Owner
-from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.codec import JSON, PROTOBUF
-from mooring.kubeapi.credentials import tls_context
-from mooring.kubeapi.errors import NotFound
-from mooring.kubeapi.kubeconfig import load_access
-from mooring.kubeapi.protobuf import LEAN_PODS
-from mooring.kubeapi.resources import POD
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.codec import JSON, PROTOBUF
+from mooring.backends.kubernetes.api.credentials import tls_context
+from mooring.backends.kubernetes.api.errors import NotFound
+from mooring.backends.kubernetes.api.kubeconfig import load_access
+from mooring.backends.kubernetes.api.protobuf import LEAN_PODS
+from mooring.backends.kubernetes.api.resources import POD
+from mooring.backends.kubernetes.objects import names
+from mooring.backends.kubernetes.objects.pod_manifest import Owner
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
 from support.wire import entry, envelope, message
 
 pytestmark = pytest.mark.slow

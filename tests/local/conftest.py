@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from launching import Launchers
 
-from mooring.bodies.local.pack import build_launcher
+from mooring.backends.local.pack import build_launcher
 
 
 @pytest.fixture(scope="session")

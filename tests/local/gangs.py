@@ -14,8 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from mooring.bodies.kubernetes.token import PROOF_HEADER, question
-from mooring.bodies.local.pack import build_launcher
+from mooring.backends.kubernetes.objects.token import PROOF_HEADER, question
+from mooring.backends.local.pack import build_launcher
 
 HELLO = [sys.executable, "-c", "print('hello', flush=True); import time; time.sleep(600)"]
 TOKEN = "the token of this job"

@@ -1,4 +1,4 @@
-/* The functions of libnvidia-ml that the launcher calls, with answers from the environment. */
+/* The functions of libnvidia-ml that Mooring calls, with answers from the environment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +15,16 @@ static unsigned int number(const char *name, unsigned int otherwise) {
     return text ? (unsigned int)atoi(text) : otherwise;
 }
 int nvmlInit_v2(void) { return (int)number("STUB_NVML_INIT", 0); }
+int nvmlInitWithFlags(unsigned int flags) { return nvmlInit_v2(); }
+int nvmlShutdown(void) { return 0; }
 const char *nvmlErrorString(int code) { return code == 999 ? "Unknown Error" : "Other"; }
 int nvmlDeviceGetCount_v2(unsigned int *count) { *count = number("STUB_NVML_CARDS", 1); return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
     *handle = (void *)(unsigned long)(index + 1);
+    return 0;
+}
+int nvmlDeviceGetName(void *handle, char *name, unsigned int length) {
+    strncpy(name, "Stub 24G", length);
     return 0;
 }
 int nvmlDeviceGetUtilizationRates(void *handle, utilization_t *use) {

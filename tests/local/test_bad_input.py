@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
+from mooring.launcher.journal import Journal as LauncherJournal
+from mooring.record import read_lines
 from support.moor import Moor, leftovers, write_job
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -178,11 +180,11 @@ def test_a_full_disk_is_named_and_leaves_nothing(
 
 @as_root
 @pytest.mark.parametrize("who", ["log", "program"])
-def test_the_report_says_what_a_full_disk_lost(moor: Moor, tmp_path: Path, who: str) -> None:
+def test_the_report_says_what_a_full_disk_lost(
+    moor: Moor, tmp_path: Path, small_disk: Path, who: str
+) -> None:
     """Room was kept for the end: the run is not taken for one that was killed."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    disk = small_disk
     program = f"""
 import sys
 if {who!r} == "program":
@@ -193,16 +195,74 @@ if {who!r} == "program":
             pass
 for step in range(20000): print(f"step {{step + 1}} loss 0.5", "x" * 100)
 """
+    job = write_job(tmp_path, **{**GOOD, "command": [sys.executable, "-c", program]})
+    answer = moor("run", job, "-o", disk / "run")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "lines of its log were lost: the disk was full" in answer.stdout
+    told = moor("report", disk / "run").stdout
+    assert "Succeeded" in told and "of its log were lost: the disk was full" in told
+    assert list(disk.rglob("*.part*")) == [] and list(disk.rglob("*spare*")) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], check=True)
     try:
-        job = write_job(tmp_path, **{**GOOD, "command": [sys.executable, "-c", program]})
-        answer = moor("run", job, "-o", disk / "run")
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        assert "lines of its log were lost: the disk was full" in answer.stdout
-        told = moor("report", disk / "run").stdout
-        assert "Succeeded" in told and "of its log were lost: the disk was full" in told
-        assert list(disk.rglob("*.part*")) == [] and list(disk.rglob("*spare*")) == []
+        yield folder
     finally:
-        subprocess.run(["umount", str(disk)], check=True)
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """To the last byte that a new file can have; files that are there may have some left."""
+    with (disk / "filler").open("ab", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+@as_root
+def test_the_last_record_of_a_member_has_room_on_a_full_disk(small_disk: Path) -> None:
+    """Also where the block that its journal ends in is full, too."""
+    path = small_disk / "worker-0.jsonl"
+    journal = LauncherJournal(str(path), 0, 0)
+    try:
+        journal.write("ready", {})
+        fill(small_disk)
+        while not journal.lost:
+            journal.write("sample", {"text": "x" * 100})
+        journal.last("exit", {"code": 0})
+    finally:
+        # A launcher keeps it until it ends; the disk could not be taken away.
+        os.close(journal._file._fd)
+    *_, last = read_lines(path)
+    assert (last["kind"], last["code"], last["lost_records"]) == ("exit", 0, 1)
+
+
+@as_root
+def test_how_a_run_ended_has_room_on_a_full_disk(moor: Moor, small_disk: Path) -> None:
+    """After so many restarts on a full disk that nothing more fits into the run's own journal."""
+    restarts = {"restart": "gang", "maxRestarts": 25, "backoff": {"initial": 0, "max": 0}}
+    program = f"""
+with open({str(small_disk / "filler")!r}, "ab", buffering=0) as file:
+    while file.write(bytes(4096)): pass
+"""
+    command = [sys.executable, "-S", "-c", program]
+    job = write_job(
+        small_disk.parent, **with_(command=command, failurePolicy=restarts, gracePeriod="1s")
+    )
+    answer = moor("run", job, "-o", small_disk / "run")
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    kinds = [line["kind"] for line in read_lines(small_disk / "run" / "events.jsonl")]
+    assert "lost" in kinds
+    told = moor("report", small_disk / "run").stdout
+    assert "Failed" in told and "entries of the run's own record were lost" in told
+    assert "killed" not in told
 
 
 @pytest.fixture

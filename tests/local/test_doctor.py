@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local import cgroups, netns
+from mooring.backends.local import cgroups, netns
 from mooring.doctor import Diagnosis, diagnose_run
 from mooring.doctor.finding import Finding, Found
 from mooring.doctor.read_run import read_run

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
 from mooring.doctor import Finding, diagnose_run
 from mooring.doctor.read_run import read_run
 from support.moor import Moor, leftovers, write_job

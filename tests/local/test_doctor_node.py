@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from disguise import other_clocks, root_only
 
-from mooring.bodies.local import cgroups, owners
+from mooring.backends.local import cgroups, owners
 from support.moor import Moor
 
 pytestmark = [pytest.mark.slow, root_only]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from disguise import root_only, two_cells, without_groups
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
 from mooring.doctor import Diagnosis, diagnose_run
 from mooring.doctor.read_run import read_run
 from support.moor import Moor, write_job

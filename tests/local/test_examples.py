@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local import netns
+from mooring.backends.local import netns
 from support.moor import Moor, leftovers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

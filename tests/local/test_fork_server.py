@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mooring.bodies.local.fork_server import UNKNOWN_CODE, ForkServer
-from mooring.bodies.local.pack import kept_launcher
+from mooring.backends.local.fork_server import UNKNOWN_CODE, ForkServer
+from mooring.backends.local.pack import kept_launcher
 from mooring.record import RunRecord, read_lines
 from mooring.record.runs import open_run
 from support.moor import Moor, leftovers, processes_of, write_job

@@ -305,7 +305,7 @@ def test_the_end_of_the_body_ends_everything(launchers: Launchers) -> None:
     started.drop_lifeline()
     assert started.end() == 143
     assert is_gone(pid)
-    assert "the body is gone" in started.first("exit")["reason"]
+    assert "its supervisor is gone" in started.first("exit")["reason"]
 
 
 def test_a_killed_launcher_takes_its_processes_along(launchers: Launchers) -> None:

@@ -15,7 +15,7 @@ import pytest
 from gangs import TOKEN, Pods
 
 from mooring.account.looks import read_looks
-from mooring.bodies.kubernetes.contract import packed
+from mooring.backends.kubernetes.objects.contract import packed
 from support.waiting import until
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from typing import Any
 import pytest
 from gangs import TOKEN, Pods
 from launching import Launchers
+from test_launcher_agent import TOKEN as AGENT_TOKEN
 from test_launcher_agent import call, call_env, free_port, rsh, start_agent
 
-from mooring.bodies.kubernetes.token import question
-from mooring.launcher import proof
+from mooring.backends.kubernetes.objects.token import question
+from mooring.launcher import proof, wire
 from mooring.launcher.guest import Identity
 from mooring.launcher.history import History
 from support.waiting import until
@@ -39,6 +41,20 @@ def pods(tmp_path: Path) -> Iterator[Pods]:
 def rss_bytes(pid: int) -> int:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * 4096
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Has the other side closed it?"""
+    try:
+        return connection.recv(1, socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 class Visitor:
@@ -170,10 +186,13 @@ def test_strangers_cannot_fill_the_memory_or_keep_members_out(pods: Pods) -> Non
     until(lambda: pods.status()["there"] == ["worker-0"], "the leader holds the meeting")
     before = rss_bytes(leader.pid)
     held = []
-    for _ in range(400):
+    for number in range(400):
         stranger = socket.create_connection(("127.0.0.1", pods.port), timeout=20)
         stranger.setblocking(False)
         held.append(stranger)
+        if number % 2:
+            # The others say nothing, and stay for that.
+            continue
         try:
             stranger.send(b"x" * 1_000_000)
         except OSError:
@@ -181,8 +200,55 @@ def test_strangers_cannot_fill_the_memory_or_keep_members_out(pods: Pods) -> Non
     pods.start(1, 2)
     until(lambda: all("hello" in pods.out(i) for i in range(2)), "both run")
     assert rss_bytes(leader.pid) - before < 16 * 1024 * 1024
+    assert open_files(leader.pid) < 100
     for stranger in held:
         stranger.close()
+
+
+def test_members_come_in_through_a_flood(pods: Pods) -> None:
+    """As soon as a stranger is parted with, another takes its place."""
+    pods.start(0, 2)
+    until(lambda: pods.status()["there"] == ["worker-0"], "the leader holds the meeting")
+    over, full = threading.Event(), threading.Event()
+
+    def flood() -> None:
+        came: deque[socket.socket] = deque()
+        stays = []
+        while not over.wait(0.001):
+            came.append(socket.create_connection(("127.0.0.1", pods.port), timeout=20))
+            if len(came) > 200:
+                full.set()
+                oldest = came.popleft()
+                if is_closed(oldest):
+                    oldest.close()
+                else:
+                    stays.append(oldest)
+        for stranger in (*came, *stays):
+            stranger.close()
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    try:
+        assert full.wait(20)
+        pods.start(1, 2)
+        until(lambda: all("hello" in pods.out(i) for i in range(2)), "both run")
+    finally:
+        over.set()
+        flooding.join()
+
+
+def test_who_says_nothing_is_parted_with(pods: Pods, launchers: Launchers, tmp_path: Path) -> None:
+    """After ten seconds: the only test that waits for them."""
+    port = free_port()
+    start_agent(launchers, port)
+    pods.start(0, 2)
+    until(lambda: pods.status()["there"] == ["worker-0"], "the leader holds the meeting")
+    at_meeting, at_agent = Visitor(pods.port), Visitor(port)
+    assert at_meeting.hear() == b""
+    heard = b""
+    while data := at_agent.hear():
+        heard += data
+    assert heard[:1] == b"n"
 
 
 def test_a_member_tells_nothing_to_an_impostor(pods: Pods) -> None:
@@ -196,7 +262,7 @@ def test_a_member_tells_nothing_to_an_impostor(pods: Pods) -> None:
             made = {"nonce": proof.new_nonce().hex(), "proof": "00" * 32}
             connection.sendall(json.dumps(made).encode() + b"\nopen\n")
             try:
-                assert heard.read() == b""
+                assert heard.readline() == b""
             except ConnectionError:
                 pass
     assert member.poll() is None
@@ -210,6 +276,8 @@ def test_what_members_say_is_bounded() -> None:
         history.add("worker-0", {"kind": "variables", "text": text, "n": number}, len(text))
         history.add("worker-0", {"kind": f"made up {number}"}, 20)
     assert len(history.document()) < 40 * 1024 * 1024
+    kinds = {one["kind"] for one in json.loads(history.document())["members"]["worker-0"]}
+    assert len(kinds) < 100
     for number in range(1000):
         history.add("worker-1", {"kind": "sample", "n": number}, 20)
     kept = json.loads(history.document())["members"]["worker-1"]
@@ -226,27 +294,65 @@ def test_strangers_cost_a_rank_agent_little(launchers: Launchers, tmp_path: Path
     before = rss_bytes(agent.process.pid)
     held = []
     for word in (
-        frame(b"r", b"x" * 1_000_000),
         frame(b"h", b"", 2**31),
         frame(b"h", b"x" * 10),
         frame(b"h", b"x" * 64),
         frame(b"s", b"\x09"),
         b"GET / HTTP/1.1\r\n\r\n",
         b"",
+        b"",
     ) * 60:
         stranger = socket.create_connection(("127.0.0.1", port), timeout=20)
-        stranger.setblocking(False)
+        held.append(stranger)
+        stranger.send(word)
+    for _ in range(60):
+        stranger = socket.create_connection(("127.0.0.1", port), timeout=20)
         held.append(stranger)
         try:
-            stranger.send(word)
-        except OSError:
+            stranger.sendall(frame(b"r", b"x" * 1_000_000, 2**31))
+        except ConnectionError:
             pass
+    assert rss_bytes(agent.process.pid) - before < 16 * 1024 * 1024
+    assert open_files(agent.process.pid) < 100
     done = call(launchers, call_env(launchers, tmp_path, port), ["rank-host", "echo fine"])
     assert (done.returncode, done.stdout) == (0, b"fine\n")
-    assert rss_bytes(agent.process.pid) - before < 16 * 1024 * 1024
     assert agent.process.poll() is None
     for stranger in held:
         stranger.close()
+
+
+@pytest.mark.parametrize(
+    ("greeting", "command"),
+    [
+        ("", ""),
+        ("another token", "another token"),
+        (None, AGENT_TOKEN),
+        (AGENT_TOKEN, "another token"),
+    ],
+    ids=["no token", "another token", "no greeting", "another's command"],
+)
+def test_no_stranger_runs_a_command(
+    launchers: Launchers, tmp_path: Path, greeting: str | None, command: str
+) -> None:
+    """It does not ask whether the agent holds the token, as a caller of the job's own does."""
+    port, ran = free_port(), tmp_path / "ran"
+    start_agent(launchers, port)
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as stranger:
+        agents = stranger.recv(1000)[struct.calcsize("!cI") :]
+        mine = proof.new_nonce()
+        if greeting is not None:
+            stranger.sendall(frame(b"h", wire.close_hello(greeting, agents, mine)))
+            stranger.recv(1000)
+        body = json.dumps({"command": f"touch {ran}"}).encode()
+        try:
+            stranger.sendall(frame(b"r", wire.close_request(command, agents + mine, body)))
+            while stranger.recv(1000):
+                pass
+        except ConnectionError:
+            pass
+    done = call(launchers, call_env(launchers, tmp_path, port), ["rank-host", "echo fine"])
+    assert done.stdout == b"fine\n"
+    assert not ran.exists()
 
 
 def test_a_command_is_not_told_to_an_impostor(launchers: Launchers, tmp_path: Path) -> None:

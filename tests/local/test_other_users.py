@@ -16,7 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mooring.bodies.local import owners
+from mooring.backends.local import owners
+from mooring.backends.local.processes import left_processes
 from mooring.record.process_mark import mark_of
 from support.moor import Moor, processes_of, write_job
 from support.waiting import until
@@ -92,6 +93,37 @@ def test_of_a_dead_run_only_its_owners_processes_are_ended(tmp_path: Path) -> No
         assert [foreign.poll(), supervised.poll(), unclear.poll()] == [None, None, None]
 
 
+@contextmanager
+def contained(run_id: str, owner: str) -> Iterator[psutil.Process]:
+    """The same in a pid namespace of its own; beside it stays the process that made that."""
+    env = {"MOORING_RUN": run_id, "MOORING_OWNER": owner, "PATH": os.defpath}
+    command = ["unshare", "--pid", "--fork", "--kill-child", "/bin/sleep", "600"]
+    outer = subprocess.Popen(command, env=env, cwd="/")
+    try:
+        [inner] = until(lambda: psutil.Process(outer.pid).children(), "it is in its namespace")
+        until(lambda: inner.name() == "sleep", "the program")
+        yield inner
+    finally:
+        outer.kill()
+        outer.wait()
+
+
+@as_root
+def test_which_processes_a_dead_run_has_left() -> None:
+    """Those that are wholly its owner's, of this pid namespace, and whose supervisor is certainly
+    dead: what another one says of itself ends nothing."""
+    run_id, alive = "which-0101-000000-abcd", owners.name_of(os.getpid(), mark_of(os.getpid()))
+    with (
+        sleeper(run_id, DEAD, 0) as left,
+        sleeper(run_id, DEAD, NOBODY),
+        sleeper(run_id, alive, 0),
+        sleeper(run_id, "garbage", 0),
+        contained(run_id, DEAD) as inner,
+    ):
+        found = {each.pid for each in left_processes(run_id, {run_id: 0})}
+        assert found == {left.pid, inner.ppid()}
+
+
 @as_root
 def test_a_folder_of_another_user_names_no_process_to_stop(open_folder: Path) -> None:
     """Root is asked to stop a run in a folder that its owner wrote by hand."""
@@ -111,7 +143,8 @@ def test_a_folder_of_another_user_names_no_process_to_stop(open_folder: Path) ->
         assert victim.poll() is None
         for token in ("../../../tmp/x", "abcde", 7, None):
             (forged / "run.json").write_text(json.dumps({**document, "token": token}))
-            assert moor("stop", forged).returncode == 2
+            answer = moor("stop", forged)
+            assert answer.returncode == 2 and "found no run directory" in answer.stderr
     finally:
         victim.kill()
         victim.wait()
@@ -187,7 +220,6 @@ def test_the_callers_variables_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_step_of_the_clock_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mooring.bodies.local.processes import left_processes
     from mooring.record import create_run, holding_runs
 
     monkeypatch.setenv("MOORING_HOME", str(tmp_path))

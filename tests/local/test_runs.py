@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mooring
-from mooring.bodies.local import cgroups, netns
+from mooring.backends.local import cgroups, netns
 from mooring.record import RunRecord, read_lines
 from support.moor import Moor, leftovers, processes_of, write_job
 from support.waiting import until

@@ -13,6 +13,7 @@ import pytest
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.findings.comm_bound import EXCHANGE_SNIPPET
 from mooring.doctor.findings.ps_dividing import divide
+from mooring.frameworks import Duty
 from mooring.spec import parse_job
 from mooring.variables import Maker, PartFacts
 
@@ -38,7 +39,7 @@ def test_dividing_tables(tmp_path: Path, maker: Maker) -> None:
     facts = RunFacts(
         run="run",
         job=parse_job(JOB, "job.yaml"),
-        server_roles=("ps",),
+        duties={"ps": Duty.SERVES},
         members=(MemberFacts("ps-0", "ps"), MemberFacts("ps-1", "ps")),
         variables=(table,),
     )

@@ -27,7 +27,7 @@ NOT_FOR_A_RUN = {
     "mooring.stacks.classify": "moor doctor, and a run that stands still",
     "mooring.doctor": "moor doctor, moor run --fix",
     "mooring.simulate": "moor simulate",
-    "mooring.kubeapi": "commands on a cluster",
+    "mooring.backends.kubernetes.api": "commands on a cluster",
     "mooring.report.html": "moor report -o html",
     "jinja2": "the same",
     "asyncio": "commands on a cluster",

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import yaml
 
-from mooring.bodies.local import cgroups, netns, processes
+from mooring.backends.local import cgroups, netns, processes
 from mooring.record import RunRecord
 from mooring.record.runs import open_run
 

@@ -33,9 +33,10 @@ NEEDS = {
     "docker": "Docker and a registry",
     "minutes": "many minutes or gigabytes",
     "example": "a framework; tests/local/test_examples.py runs this example",
+    "service": "`moor serve` in another terminal; tests/local/test_service.py does the same",
 }
 #: What the tests of pages do not have.
-NOT_TRIED = frozenset({"cluster", "docker", "minutes", "example"})
+NOT_TRIED = frozenset({"cluster", "docker", "minutes", "example", "service"})
 _ANY = "…"
 
 

@@ -19,6 +19,7 @@ from mooring.lifecycle import (
     OpenGate,
     Placed,
     Policy,
+    Resized,
     Stalled,
     StartFailed,
     StartMembers,
@@ -29,7 +30,7 @@ from mooring.lifecycle import (
     handle,
     next_wakeup_s,
 )
-from mooring.lifecycle.wording import duration, names
+from mooring.lifecycle.wording import names
 from mooring.model.member import MemberId, Restart
 from mooring.model.status import MemberState, Phase
 
@@ -463,14 +464,6 @@ def test_running_without_a_report_of_being_ready_counts_as_ready() -> None:
     assert walk.state.members[PS].state is MemberState.RUNNING
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(7200, "2h"), (5400, "1h30m"), (90, "1m30s"), (0.25, "250ms"), (1.5, "1.5s"), (0, "0ms")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
 def test_long_lists_of_names_are_cut() -> None:
     assert names([MemberId("w", i) for i in range(9)]) == "w-0, w-1, w-2, w-3 and 5 more"
 
@@ -508,3 +501,50 @@ def test_a_standstill_restarts_the_gang_as_often_as_allowed() -> None:
     assert walk(Stalled(0, "hang")) == ()
     walk(Stalled(1, "hang"))
     assert walk.exits(143, *ALL) == (Finish(Phase.FAILED, "hang after 1 restart"),)
+
+
+# -- other sizes
+
+
+def test_a_gang_of_another_size_ends_and_starts_together() -> None:
+    walk = running(Restart.GANG, max_restarts=1)
+    assert walk(Resized((PS, W0), "it shrinks")) == (StopMembers(ALL, 0, 10.0),)
+    assert (walk.state.phase, walk.state.reason) == (Phase.RESTARTING, "it shrinks")
+    assert walk.exits(143, PS, W0) == (), "worker-1 is still alive"
+    assert walk.exits(143, W1) == (StartMembers((PS, W0), 1, (0, 0)),), "nobody waits"
+    assert tuple(walk.state.members) == (PS, W0)
+    assert walk.state.restarts == 0, "nobody has failed"
+    assert walk.ready(PS, W0) == (OpenGate((PS, W0), 1),)
+    walk.running(PS, W0)
+    walk(Resized(ALL, "it grows"))
+    assert walk.exits(143, PS, W0) == (StartMembers(ALL, 2, (0, 0, 0)),)
+
+
+def test_the_last_wish_for_a_size_holds() -> None:
+    walk = running()
+    walk(Resized((PS, W0), "it shrinks"))
+    assert walk(Resized(ALL, "it grows")) == (), "all have been told to end"
+    assert walk.exits(143, *ALL) == (StartMembers(ALL, 1, (0, 0, 0)),)
+
+
+def test_a_wish_for_a_size_ends_a_back_off() -> None:
+    walk = running(Restart.GANG)
+    walk.exits(1, W0, at_s=200)
+    walk.exits(143, PS, W1, at_s=201)
+    assert walk.state.restart_at_s == 202
+    assert walk(Resized((PS, W1), "it shrinks"), 201.5) == (StartMembers((PS, W1), 1, (0, 0)),)
+    assert walk.state.restarts == 1, "that was a failure"
+
+
+def test_a_job_that_stops_or_has_ended_takes_no_size() -> None:
+    walk = running()
+    walk(StopRequested("enough"))
+    assert walk(Resized((PS, W0), "it shrinks")) == ()
+    assert walk.exits(143, *ALL) == (Finish(Phase.STOPPED, "enough"),)
+
+
+def test_a_stop_while_the_size_changes_is_a_stop() -> None:
+    walk = running()
+    walk(Resized((PS, W0), "it shrinks"))
+    walk(StopRequested("enough"))
+    assert walk.exits(143, *ALL) == (Finish(Phase.STOPPED, "enough"),)

@@ -20,7 +20,7 @@ from mooring.model.cluster import (
     Snapshot,
     TopologyManager,
 )
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset
 from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
 from mooring.model.traffic import Pattern, Traffic
@@ -205,7 +205,7 @@ def test_least_busy(
         for i in range(count)
     )
     traffic = Traffic(Pattern.PARAMETER_SERVER, 10_000_000)
-    gang = Gang("job", members, Preset.SPREAD, ("ps",), traffic=traffic)
+    gang = Gang("job", members, Preset.SPREAD, (("ps", Duty.SERVES),), traffic=traffic)
 
     answer = optimum.least_busy(nodes, gang, 10.0)
 

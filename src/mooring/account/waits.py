@@ -10,7 +10,6 @@ from mooring.account.weighing import RankSeen
 
 #: A rank that waits less than the others by this share of the time is whom they wait for.
 _WAITS_LESS = 0.1
-_LEADER = "chief"
 
 
 def waits_of(rank: RankSeen, all_ranks: Sequence[RankSeen]) -> list[WaitFor]:
@@ -34,8 +33,7 @@ def waits_of(rank: RankSeen, all_ranks: Sequence[RankSeen]) -> list[WaitFor]:
 def _whom(rank: RankSeen, names: Sequence[str], all_ranks: Sequence[RankSeen]) -> RankSeen | None:
     others = [one for one in all_ranks if one is not rank]
     named = [one for one in others if one.member.name in names]
-    # A chief of parameter servers hands out steps: it waits for those who do them.
-    leads = rank.member.role == _LEADER
+    leads = rank.member.leads
     servers = [] if leads else [one for one in named if one.member.serves]
     named = [one for one in named if not (leads and one.member.serves)]
     if len(names) == 1 and len(named) == 1:

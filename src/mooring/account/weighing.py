@@ -36,6 +36,8 @@ class MemberSeen:
     node: str
     ranks: Sequence[RankLooks]
     serves: bool = False
+    leads: bool = False
+    """It hands out steps: it waits for those who do them, not for who serves them."""
     limit_mbps: float | None = None
     """Of its node's card."""
     step_s: float | None = None

@@ -1,6 +1,6 @@
 """Where the members of a gang go: pure, deterministic, with a reason for every node that lost.
 
-Everything it knows is in its arguments, so the local body, a cluster and a simulator can use the
+Everything it knows is in its arguments, so the local runtime, a cluster and a simulator can use the
 same code. Imported on use: `only_node` does without all the rest, and without numpy.
 """
 

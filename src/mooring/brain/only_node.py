@@ -55,7 +55,7 @@ def _is_plain_gang(gang: Gang) -> bool:
         gang.job,
         gang.members,
         gang.preset,
-        gang.server_roles,
+        gang.duties,
         all_or_nothing=gang.all_or_nothing,
         preset_is_open=gang.preset_is_open,
     )

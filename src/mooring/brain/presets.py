@@ -14,10 +14,8 @@ from mooring.brain.layout import Layout
 from mooring.brain.more_scores import more_scores
 from mooring.brain.profile import DEFAULT, EVENNESS, VOLUMES, Profile, with_always
 from mooring.brain.registry import Rules, rules_of
-from mooring.model.member import Gang, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Preset, Relation, Rule
 
-#: Roles that neither serve parameters nor do the heavy reading and writing of them.
-NEUTRAL_ROLES = frozenset({"chief", "evaluator", "launcher"})
 #: What a job's declared traffic weighs: a tenth of a member, as in the profile `full`.
 TRAFFIC = 10.0
 
@@ -79,8 +77,8 @@ def _rules_of_preset(gang: Gang) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
     roles = gang.roles
     servers = tuple(role for role in roles if role in gang.server_roles)
     others = tuple(role for role in roles if role not in gang.server_roles)
-    workers = tuple(role for role in others if role not in NEUTRAL_ROLES)
-    neutral = tuple(role for role in others if role in NEUTRAL_ROLES)
+    workers = tuple(role for role in others if gang.duty_of(role) is Duty.TRAINS)
+    neutral = tuple(role for role in others if gang.duty_of(role) is not Duty.TRAINS)
     if not servers or not others:
         return (), ()
     if gang.preset is Preset.ISOLATE:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from mooring.brain.board import Board
 from mooring.brain.layout import Rows, Values
-from mooring.brain.presets import NEUTRAL_ROLES
 from mooring.model.cluster import Node
-from mooring.model.member import Gang
+from mooring.model.member import Duty, Gang
 from mooring.model.plan import Plan
 from mooring.model.traffic import Pattern, Traffic
 
@@ -46,7 +45,7 @@ def crossing(board: Board, rows: Rows, joining: str) -> Values:
         # Two edges leave a run of neighbours, whatever its length; none if all are here.
         members = board.members[rows] + 1
         return np.where(members >= sum(board.sizes.values()), 0.0, 1.0)
-    servers, workers = _sides(board.gang.server_roles, board.sizes)
+    servers, workers = _sides(board.gang, board.sizes)
     serving = _count(board, rows, servers) + (joining in servers)
     working = _count(board, rows, workers) + (joining in workers)
     all_serving = sum(board.sizes[role] for role in servers)
@@ -91,7 +90,7 @@ def _loads(
         leaving = where != np.roll(where, -1)
         edges = np.bincount(where[leaving], minlength=nodes)
         return edges.astype(np.float64) * traffic.bytes_per_step
-    servers, workers = _sides(gang.server_roles, dict.fromkeys(roles))
+    servers, workers = _sides(gang, dict.fromkeys(roles))
     at_servers = where[[role in servers for role in roles]]
     working = np.bincount(where[[role in workers for role in roles]], minlength=nodes)
     if len(traffic.per_server) == len(at_servers):
@@ -104,11 +103,11 @@ def _loads(
     return loads
 
 
-def _sides(
-    server_roles: Sequence[str], roles: Iterable[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    servers = tuple(role for role in roles if role in server_roles)
-    workers = tuple(role for role in roles if role not in servers and role not in NEUTRAL_ROLES)
+def _sides(gang: Gang, roles: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those that serve, and those that train."""
+    duties = {role: gang.duty_of(role) for role in roles}
+    servers = tuple(role for role, duty in duties.items() if duty is Duty.SERVES)
+    workers = tuple(role for role, duty in duties.items() if duty is Duty.TRAINS)
     return servers, workers
 
 

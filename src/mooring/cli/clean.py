@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import click
 
 from mooring.cli.say import say
-
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 @click.command()
@@ -31,14 +28,15 @@ def clean(dry_run: bool, ended: bool, older_than: str | None, keep: int | None) 
     """Remove what killed runs left: processes, namespaces, bridges, control groups.
 
     With --older-than or --keep: directories of ended runs instead, and nothing else; with both,
-    those that are old and not among the last N. Runs that live are never touched. In a directory
-    that was chosen with `moor run -o`, what Mooring did not write stays.
+    those that are old and not among the last N. Runs that live, and those that are pinned, are
+    never touched. In a directory that was chosen with `moor run -o`, what Mooring did not write
+    stays.
     """
     word = "would remove" if dry_run else "removed"
     if older_than is not None or keep is not None:
         _delete_runs(older_than, keep, word, dry_run=dry_run)
         return
-    from mooring.bodies.local.clean import clean_machine
+    from mooring.backends.local.clean import clean_machine
 
     removed = clean_machine(dry_run=dry_run)
     for what in removed:
@@ -50,10 +48,11 @@ def clean(dry_run: bool, ended: bool, older_than: str | None, keep: int | None) 
 
 
 def _delete_runs(older_than: str | None, keep: int | None, word: str, *, dry_run: bool) -> None:
+    from mooring.cli.ages import age_s as read_age_s
+    from mooring.model.amounts import size
     from mooring.record.retention import ended_runs, forget_missing, remove, to_remove
-    from mooring.report.text import size
 
-    age_s = None if older_than is None else _age_s(older_than)
+    age_s = None if older_than is None else read_age_s(older_than, "moor clean", "--older-than")
     ended = ended_runs()
     chosen = to_remove(ended, time.time(), age_s, keep)
     freed_bytes = 0
@@ -68,13 +67,3 @@ def _delete_runs(older_than: str | None, keep: int | None, word: str, *, dry_run
     kept = len(ended) - len(chosen)
     freed = "would free" if dry_run else "freed"
     say(f"{word} {count}, {freed} {size(freed_bytes)}; {kept} ended runs stay")
-
-
-def _age_s(text: str) -> float:
-    from mooring.model.errors import BadInput
-
-    told = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])", text)
-    if told is None:
-        accepted = "an age such as 30m, 12h, 7d or 4w"
-        raise BadInput.at("moor clean", "--older-than", repr(text), accepted)
-    return float(told[1]) * _UNITS_S[told[2]]

@@ -7,20 +7,26 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.client.jobs import (
+    JobRow,
+    delete_job,
+    find_job,
+    list_jobs,
+    stop_job,
+)
+from mooring.backends.kubernetes.client.report import JobReport, report_of
+from mooring.backends.kubernetes.jobs.training_job import STOP
 from mooring.cli.console import console as make_console
 from mooring.cli.console import recorded
 from mooring.cli.kube_options import Target
 from mooring.cli.say import emit, emit_json, say
-from mooring.kubeapi.client import Client
 from mooring.model.errors import BadInput
 from mooring.model.strict_json import json_text
-from mooring.operator.jobs import STOP
-from mooring.remote.jobs import JobRow, delete_job, find_job, list_jobs, stop_job
-from mooring.remote.report import JobReport, report_of
 from mooring.report.columns import Columns
 
 if TYPE_CHECKING:
-    from mooring.operator.jobs import JobView
+    from mooring.backends.kubernetes.jobs.training_job import JobView
 
 #: Who has not been answered for so long is told that the operator may be away.
 _PATIENCE_S = 10.0

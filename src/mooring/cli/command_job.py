@@ -107,7 +107,7 @@ def _check_program(command: Sequence[str], here: Path) -> None:
 
 def _framework(command: tuple[str, ...], options: CommandOptions, here: Path) -> tuple[str, str]:
     """The framework and why it is that one."""
-    from mooring.bodies.local.sources import imports_of, scan
+    from mooring.backends.local.sources import imports_of, scan
     from mooring.frameworks.commands import python_command
     from mooring.frameworks.engines import framework_of_imports, framework_of_program
     from mooring.frameworks.imports import Imports
@@ -169,7 +169,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _name(command: tuple[str, ...]) -> str:
-    from mooring.bodies.local.programs import program_name
+    from mooring.backends.local.programs import program_name
 
     plain = re.sub(r"[^a-z0-9]+", "-", program_name(command).lower()).strip("-")
     named = plain if plain[:1].isalpha() else f"job-{plain}".strip("-")

@@ -43,8 +43,8 @@ def _side(name: str) -> Side:
         from mooring.doctor.read_log import read_log
 
         return read_log(path)
+    from mooring.cli.run_names import find_run
     from mooring.doctor.read_measures import read_measures
-    from mooring.record import find_run
 
     return read_measures(find_run(name))
 

@@ -84,8 +84,8 @@ def doctor(
         found = _whole_cluster(target, namespace) if run is None else _on_cluster(target, run)
         _show(found, [""] * len(found.findings), as_json, html_file)
         return 0
+    from mooring.cli.run_names import find_run
     from mooring.doctor.read_run import read_run
-    from mooring.record import find_run
 
     assert run is not None
     record = find_run(run)
@@ -104,9 +104,9 @@ def doctor(
 def _on_cluster(target: Target, name: str) -> Diagnosis:
     import asyncio
 
-    from mooring.kubeapi.client import Client
-    from mooring.remote.doctor import diagnose_job
-    from mooring.remote.jobs import find_job
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.client.jobs import find_job
+    from mooring.doctor.read_job import diagnose_job
 
     async def ask() -> Diagnosis:
         async with Client(target.access) as client:
@@ -119,9 +119,9 @@ def _on_cluster(target: Target, name: str) -> Diagnosis:
 def _whole_cluster(target: Target, namespace: str | None) -> Diagnosis:
     import asyncio
 
+    from mooring.backends.kubernetes.api.client import Client
     from mooring.doctor import diagnose_cluster
-    from mooring.kubeapi.client import Client
-    from mooring.remote.gangs import read_gangs
+    from mooring.doctor.read_gangs import read_gangs
 
     async def ask() -> Diagnosis:
         async with Client(target.access) as client:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from mooring.bodies.local.preparing import Given
+    from mooring.backends.local.preparing import Given
     from mooring.record import RunRecord
     from mooring.spec import TrainingJob
 
@@ -28,7 +28,7 @@ class EnvOptions:
 
     def of_job(self) -> dict[str, str]:
         """Those of `--env` that become part of the job. Raises BadInput."""
-        from mooring.bodies.local.inherited import looks_secret
+        from mooring.backends.local.inherited import looks_secret
 
         return {name: text for name, text in self._given().items() if not looks_secret(name)}
 
@@ -39,8 +39,8 @@ class EnvOptions:
 
         `more` are files of the run that is repeated, weaker than those of the command line.
         """
-        from mooring.bodies.local.inherited import looks_secret
-        from mooring.bodies.local.preparing import Given
+        from mooring.backends.local.inherited import looks_secret
+        from mooring.backends.local.preparing import Given
         from mooring.spec.env_file import load_env_file
 
         variables: dict[str, str] = {}

@@ -57,6 +57,8 @@ def explain(
     has to wait for others, each single change that would help is listed; all of them have been
     tried out. With --with, or on a cluster with pools, the queue decides as in `moor plan`.
 
+    For a job of this machine's queue (its id instead of JOB.yaml), the queue as it is now answers.
+
     With --context, --kubeconfig or --namespace: on a cluster as it is now, for a job that was
     submitted (its name instead of JOB.yaml) or for a file, as if it were submitted now.
     """
@@ -69,6 +71,13 @@ def explain(
             found = "--with, --nodes or --cluster as well"
             raise BadInput.at("moor explain", "--context", found, "the cluster alone")
         return _show(_on_cluster(target, job_file, member, overrides), output)
+    is_file = job_file.exists() or job_file.suffix in (".yaml", ".yml", ".json")
+    if not is_file:
+        from mooring.cli import queue_jobs
+
+        queued = queue_jobs.find(str(job_file))
+        if queued is not None:
+            return _show(queue_jobs.explanation(str(queued["id"]), member), output)
     jobs = [(load_job(path), str(path)) for path in others]
     jobs.append((load_job(job_file, overrides), str(job_file)))
     cluster = node_options.cluster_of(nodes, nic_mbps, cluster_file)
@@ -81,12 +90,12 @@ def _on_cluster(
     import asyncio
     import time
 
-    from mooring.kubeapi.client import Client
-    from mooring.remote.cluster import read_cluster
-    from mooring.remote.explain import explain_job
-    from mooring.remote.jobs import find_job
-    from mooring.remote.render import arriving
-    from mooring.remote.submit import manifest_of
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.client.cluster import read_cluster
+    from mooring.backends.kubernetes.client.explain import explain_job
+    from mooring.backends.kubernetes.client.jobs import find_job
+    from mooring.backends.kubernetes.client.render import arriving
+    from mooring.backends.kubernetes.client.submit import manifest_of
     from mooring.spec import load_job
 
     is_file = job.exists() or job.suffix in (".yaml", ".yml", ".json")

@@ -30,8 +30,8 @@ def export(run: str, kind: str, target: Path | None) -> None:
     the folder given with -o (`tensorboard --logdir PATH`). prometheus: the figures as they are now,
     for the node exporter's textfile collector; the file is replaced whole.
     """
+    from mooring.cli.run_names import find_run
     from mooring.model.errors import BadInput
-    from mooring.record import find_run
     from mooring.report.finish import read_report
     from mooring.report.series import read_series
 

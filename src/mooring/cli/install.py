@@ -27,8 +27,8 @@ def _check_namespace(text: str, option: str) -> str:
 def _ask_version(context: str | None, kubeconfig: Path | None) -> str:
     import asyncio
 
-    from mooring.kubeapi.client import Client
-    from mooring.kubeapi.document import text
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.api.document import text
 
     access = access_of(context, kubeconfig)
 

@@ -59,7 +59,7 @@ def init(framework: str, directory: Path, force: bool) -> None:
 def _say_what_is_missing(directory: Path) -> None:
     """What the starter imports and the Python that would run it does not have."""
     from mooring import frameworks
-    from mooring.bodies.local.programs import look_at
+    from mooring.backends.local.programs import look_at
     from mooring.spec import load_job
 
     path = directory / "job.yaml"

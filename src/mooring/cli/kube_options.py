@@ -11,14 +11,14 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from mooring.kubeapi.kubeconfig import Access
+    from mooring.backends.kubernetes.api.kubeconfig import Access
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def _complete(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:
-    from mooring.kubeapi.errors import KubeError
-    from mooring.kubeapi.kubeconfig import contexts
+    from mooring.backends.kubernetes.api.errors import KubeError
+    from mooring.backends.kubernetes.api.kubeconfig import contexts
 
     try:
         return [CompletionItem(name) for name in contexts() if name.startswith(start)]
@@ -77,6 +77,6 @@ def required_target(context: str | None, kubeconfig: Path | None) -> Target:
 
 
 def access_of(context: str | None, kubeconfig: Path | None) -> Access:
-    from mooring.kubeapi.kubeconfig import load_access
+    from mooring.backends.kubernetes.api.kubeconfig import load_access
 
     return load_access(context, kubeconfig)

@@ -8,20 +8,17 @@ the run.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.live import Live
 
-from mooring.cli.ending import silence
 from mooring.cli.member_lines import MemberLines
-from mooring.cli.say import say
+from mooring.cli.viewer import ViewOptions
 from mooring.model.status import MemberState, Phase
 from mooring.record import RunRecord
 from mooring.record.logs import LogLine
@@ -37,30 +34,16 @@ _ROWS_FOR_LINES = 14
 _LEAST_ROWS = 3
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What a user wants to see of a run.
-
-    `quiet`: only how it ended. `lines`: what members print; `only` these members, all if there are
-    none; `last`: of what each has printed so far only so many lines.
-    """
-
-    quiet: bool = False
-    lines: bool = True
-    only: tuple[str, ...] = ()
-    last: int | None = None
-
-
 class RunScreen:
     """One run on one console. Call `tick` often; it decides when to draw."""
 
-    def __init__(self, console: Console, run: RunRecord, shown: Shown) -> None:
+    def __init__(self, console: Console, run: RunRecord, options: ViewOptions) -> None:
         self.view = RunView(run)
         self._console = console
         self._run = run
-        self._shown = shown
+        self._options = options
         self._terminal = on_terminal(console)
-        self._lines = MemberLines(run, terminal=self._terminal, last=shown.last)
+        self._lines = MemberLines(run, terminal=self._terminal, last=options.last)
         self._live: Live | None = None
         self._eta = Eta()
         self._draw_due_s = 0.0
@@ -70,7 +53,7 @@ class RunScreen:
         self._stall = ""
 
     def __enter__(self) -> Self:
-        if self._shown.quiet:
+        if self._options.quiet:
             return self
         if self._terminal:
             self._live = Live(
@@ -107,9 +90,9 @@ class RunScreen:
             self.view.update()
         if due:
             self._draw_due_s = now_s + _REFRESH_S
-        if self._shown.quiet:
+        if self._options.quiet:
             return
-        if self._shown.lines:
+        if self._options.lines:
             self._print_lines(last)
         if not due:
             return
@@ -122,7 +105,7 @@ class RunScreen:
 
     def showed(self, lines: Sequence[LogLine]) -> bool:
         """Whether these lines are among the last that were shown."""
-        return self._shown.lines and not self._shown.quiet and self._lines.showed(lines)
+        return self._options.lines and not self._options.quiet and self._lines.showed(lines)
 
     def _elapsed_s(self) -> float:
         return time.time() - self._run.info.created_s
@@ -133,7 +116,7 @@ class RunScreen:
 
     def _print_lines(self, last: bool) -> None:
         processes = {name: member.processes for name, member in self.view.members.items()}
-        only = self._shown.only
+        only = self._options.only
         chosen = [name for name in processes if not only or name in only]
         lines = self._lines.read(chosen, processes, last=last)
         if lines is not None:
@@ -166,54 +149,6 @@ class RunScreen:
 
     def _say(self, line: str) -> None:
         self._console.print(f"[{self._elapsed_s():6.1f}s] {line}", soft_wrap=True, highlight=False)
-
-
-class Viewer:
-    """Shows the run of this process from a thread: whatever blocks the output, the run goes on.
-
-    Call `start` when the run exists; leaving the context ends it with all that is left to show.
-    """
-
-    def __init__(self, console: Console, shown: Shown) -> None:
-        self._screen: RunScreen | None = None
-        self._console = console
-        self._shown = shown
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def showed(self, lines: Sequence[LogLine]) -> bool:
-        """Whether these lines are among the last that were shown."""
-        return self._screen is not None and self._screen.showed(lines)
-
-    def start(self, run: RunRecord) -> None:
-        if self._shown.quiet:
-            return
-        self._screen = RunScreen(self._console, run, self._shown)
-        self._thread = threading.Thread(
-            target=self._show, args=(self._screen,), name="viewer", daemon=True
-        )
-        self._thread.start()
-
-    def _show(self, screen: RunScreen) -> None:
-        try:
-            follow(screen, self._over.is_set, self._over.wait)
-        except OSError as error:
-            silence(self._console)
-            with suppress(OSError):
-                say(f"cannot show the run any more ({error}); it goes on", err=True)
 
 
 def follow(screen: RunScreen, over: Callable[[], bool], pause: Callable[[float], object]) -> None:

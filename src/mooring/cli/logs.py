@@ -49,7 +49,8 @@ def logs(
 
         asyncio.run(_of_cluster(target, run, members, follow, timestamps, tail, raw))
         return
-    from mooring.record import Tail, find_run
+    from mooring.cli.run_names import find_run
+    from mooring.record import Tail
     from mooring.record.logs import LogLine, LogTail, parse_log_line, read_log
     from mooring.report.view import RunView
 
@@ -99,10 +100,10 @@ async def _of_cluster(
     tail: int | None,
     raw: bool,
 ) -> None:
-    from mooring.kubeapi.client import Client
-    from mooring.operator.jobs import meaning_of
-    from mooring.remote.jobs import find_job
-    from mooring.remote.logs import Line, follow_logs, read_logs
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.client.jobs import find_job
+    from mooring.backends.kubernetes.client.logs import Line, follow_logs, read_logs
+    from mooring.backends.kubernetes.jobs.training_job import meaning_of
 
     async with Client(target.access) as client:
         view = await find_job(client, job, target.namespace)

@@ -40,7 +40,7 @@ def where(command: Command) -> Command:
 def cluster_of(nodes: str | None, nic_mbps: int | None, cluster_file: Path | None) -> Cluster:
     """The nodes, and how jobs share them."""
     from mooring.app import choose_nodes
-    from mooring.bodies.local.nodes import local_snapshot
+    from mooring.backends.local.nodes import local_snapshot
     from mooring.model.errors import BadInput
     from mooring.planning import Cluster
 

@@ -122,7 +122,7 @@ def operator(
     """Run the operator until it is told to stop."""
     import asyncio
 
-    from mooring.bodies.kubernetes.pod import Image
+    from mooring.backends.kubernetes.objects.pod_manifest import Image
     from mooring.operator.controller import Settings
     from mooring.operator.leader import LeaseSettings
     from mooring.operator.logs import set_up

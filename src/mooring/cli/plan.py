@@ -93,7 +93,7 @@ def plan(
     gang, answer = plan_job(jobs[0], snapshot, str(job_files[0]), profile)
     if isinstance(answer, Refusal):
         if cluster_file is None:
-            from mooring.bodies.local.holders import with_holders
+            from mooring.backends.local.holders import with_holders
 
             answer = with_holders(answer)
         _show_refusal(answer, output)
@@ -106,7 +106,7 @@ def plan(
 
 def _with_programs(plan: Plan, gang: Gang, job: TrainingJob, path: Path) -> Plan:
     """The plan with which Python its members would run here, and what that Python lacks."""
-    from mooring.bodies.local.programs import look_at
+    from mooring.backends.local.programs import look_at
 
     folder = path.absolute().parent
     working_dir = folder / (job.spec.working_dir or ".")

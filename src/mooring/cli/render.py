@@ -12,8 +12,8 @@ from mooring.cli.kube_options import access_of, kube_context
 from mooring.cli.say import emit, say
 
 if TYPE_CHECKING:
-    from mooring.kubeapi.kubeconfig import Access
-    from mooring.remote.cluster import ClusterNow
+    from mooring.backends.kubernetes.api.kubeconfig import Access
+    from mooring.backends.kubernetes.client.cluster import ClusterNow
 
 
 @click.command()
@@ -49,12 +49,12 @@ def render(
     import asyncio
     import time
 
-    from mooring.bodies.kubernetes.pod import Image
+    from mooring.backends.kubernetes.client.cluster import described_cluster
+    from mooring.backends.kubernetes.client.files import pack
+    from mooring.backends.kubernetes.client.render import render as make
+    from mooring.backends.kubernetes.objects.pod_manifest import Image
     from mooring.install import Settings, to_json, to_yaml
     from mooring.model.errors import BadInput
-    from mooring.remote.cluster import described_cluster
-    from mooring.remote.files import pack
-    from mooring.remote.render import render as make
     from mooring.spec import load_job
 
     job = load_job(job_file, overrides)
@@ -88,8 +88,8 @@ def render(
 
 
 async def _read(access: Access) -> ClusterNow:
-    from mooring.kubeapi.client import Client
-    from mooring.remote.cluster import read_cluster
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.client.cluster import read_cluster
 
     async with Client(access) as client:
         return await read_cluster(client)

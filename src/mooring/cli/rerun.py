@@ -12,8 +12,6 @@ from mooring.cli import options
 from mooring.cli.env_options import EnvOptions, env_options, with_env
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from mooring.record import RunRecord
     from mooring.record.start import Start
     from mooring.spec import TrainingJob
@@ -47,7 +45,7 @@ def rerun(
     """
     from mooring.app import choose_nodes
     from mooring.cli.run import JobStart, Origin, start_job
-    from mooring.record import find_run
+    from mooring.cli.run_names import find_run
     from mooring.record.start import changes_since, read_start
     from mooring.spec import load_job
 
@@ -68,15 +66,15 @@ def rerun(
     head = f"the job of {old.info.id} once more, in {folder}"
     notes = (head, *(f"changed since: {change}" for change in changes))
 
-    def say_python(new: RunRecord, console: Console) -> None:
+    def python_changes(new: RunRecord) -> list[str]:
         now = read_start(new)
-        if now is not None and before.python and now.python_said != before.python_said:
-            said = f"changed since: python was {before.python_said}, is {now.python_said}"
-            console.print(said, style="dim", soft_wrap=True)
+        if now is None or not before.python or now.python_said == before.python_said:
+            return []
+        return [f"changed since: python was {before.python_said}, is {now.python_said}"]
 
     origin = Origin(folder, f"rerun of {old.info.id}", notes)
     where = choose_nodes(nodes, nic_mbps)
-    start = JobStart(job, origin, where, given, stacks, directory, say_python)
+    start = JobStart(job, origin, where, given, stacks, directory, python_changes)
     return start_job(start, quiet=quiet, only=only, detach=detach)
 
 

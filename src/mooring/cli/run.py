@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from mooring.bodies.local.fork_server import ForkServer
+from mooring.backends.local.fork_server import ForkServer
 from mooring.cli import options
 from mooring.cli.env_options import EnvOptions, env_options, with_env
 from mooring.cli.run_command import CommandOptions, RunCommand, command_options
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mooring.app import Where
-    from mooring.bodies.local.preparing import Given
-    from mooring.cli.live import Shown
+    from mooring.backends.local.preparing import Given
+    from mooring.cli.viewer import ViewOptions
     from mooring.doctor import Diagnosis
     from mooring.doctor.probing import Compared, Probed
     from mooring.model.plan import Plan
@@ -138,7 +139,7 @@ class JobStart:
     given: Given
     stacks: bool
     directory: Path | None
-    on_start: Callable[[RunRecord, Console], None] = lambda run, console: None
+    on_start: Callable[[RunRecord], Sequence[str]] = lambda run: ()
     fork_server: ForkServer | None = None
 
 
@@ -187,27 +188,31 @@ def start_job(
 
     `probing`: probe first, and run with the remedies.
     """
-    from mooring.cli.console import console as make_console
-    from mooring.cli.live import Shown
+    from mooring.cli.viewer import ViewOptions
 
-    shown = Shown(quiet=quiet, only=_members_meant(start.job, start.origin.source, only))
-    console = make_console()
+    view = ViewOptions(quiet=quiet, only=_members_meant(start.job, start.origin.source, only))
+    asked = _Asked(cache(_make_console), start, view)
     if not quiet:
         for note in (*start.origin.notes, *filter(None, [start.where.note])):
-            console.print(note, style="dim", soft_wrap=True)
-    asked = _Asked(console, start, shown)
+            asked.console().print(note, style="dim", soft_wrap=True)
     if detach:
         from mooring.cli.console import plain_console
         from mooring.cli.detach import Parent, divide
 
         side = divide()
         if isinstance(side, Parent):
-            return side.wait(console, quiet=quiet, probe=probing is not None)
-        shown = replace(shown, lines=False)
-        asked = replace(asked, console=plain_console(), shown=shown, on_start=side.started)
+            return side.wait(asked.console(), quiet=quiet, probe=probing is not None)
+        view = replace(view, lines=False)
+        asked = replace(asked, console=cache(plain_console), view=view, on_start=side.started)
     if probing is None:
         return _report(asked, _carry_out(asked, start.job, start.directory))
     return _with_probe(asked, start.job, start.directory, probing)
+
+
+def _make_console() -> Console:
+    from mooring.cli.console import console
+
+    return console()
 
 
 def _members_meant(job: TrainingJob, source: str, only: tuple[str, ...]) -> tuple[str, ...]:
@@ -223,11 +228,14 @@ def _members_meant(job: TrainingJob, source: str, only: tuple[str, ...]) -> tupl
 
 @dataclass(frozen=True)
 class _Asked:
-    """What stays the same for a probe and the run after it."""
+    """What stays the same for a probe and the run after it.
 
-    console: Console
+    `console` makes it when it is first needed: a job starts sooner without.
+    """
+
+    console: Callable[[], Console]
     start: JobStart
-    shown: Shown
+    view: ViewOptions
     on_start: Callable[[RunRecord], None] = lambda run: None
 
 
@@ -247,24 +255,19 @@ def _carry_out(
     stop_when: Callable[[], str | None] = lambda: None,
 ) -> _Ended:
     from mooring.app import run_job
-    from mooring.cli.live import Viewer
+    from mooring.cli.viewer import Viewer
 
-    console = asked.console
+    with Viewer(asked.console, asked.view) as viewer:
 
-    def told(plan: Plan) -> None:
-        if asked.shown.quiet:
-            return
-        for note in plan.notes:
-            console.print(f"· {note}", style="dim", soft_wrap=True)
-
-    with Viewer(console, asked.shown) as viewer:
+        def planned(plan: Plan) -> None:
+            for note in plan.notes:
+                viewer.note(f"· {note}")
 
         def started(run: RunRecord) -> None:
-            _save(asked)
-            if not asked.shown.quiet:
-                asked.start.on_start(run, console)
+            for note in (*_save(asked), *asked.start.on_start(run)):
+                viewer.note(note)
             asked.on_start(run)
-            viewer.start(run)
+            viewer.follow(run)
             on_start(run)
 
         result = run_job(
@@ -273,8 +276,9 @@ def _carry_out(
             where=asked.start.where,
             directory=directory,
             source=asked.start.origin.source,
-            on_plan=told,
+            on_plan=planned,
             on_start=started,
+            on_tick=viewer.tick,
             stop_when=stop_when,
             stacks=asked.start.stacks,
             given=asked.start.given,
@@ -283,15 +287,14 @@ def _carry_out(
     return _Ended(result, viewer.showed)
 
 
-def _save(asked: _Asked) -> None:
+def _save(asked: _Asked) -> list[str]:
     """The job file of `--save`, once: a probe and the run after it come from the same."""
+    to_save = asked.start.origin.to_save
+    if to_save is None or to_save[0].exists():
+        return []
     from mooring.cli.command_job import save
 
-    to_save = asked.start.origin.to_save
-    if to_save is not None and not to_save[0].exists():
-        said = save(*to_save)
-        if not asked.shown.quiet:
-            asked.console.print(said, style="dim", soft_wrap=True)
+    return [save(*to_save)]
 
 
 def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probing: Probing) -> int:
@@ -301,19 +304,19 @@ def _with_probe(asked: _Asked, job: TrainingJob, directory: Path | None, probing
     from mooring.doctor.read_run import speed_of
     from mooring.report.finish import write_report
 
-    console = asked.console
+    console = asked.console()
     probe_s, pairs = probing.probe_s, probing.pairs
     enough = Enough(probe_s)
     ended = _carry_out(asked, job, None, enough.watch, enough)
     result = ended.result
     if result.reason != PROBED:
         # It ended, failed or was interrupted before the probe was over: this was the run.
-        if result.phase.value == "Succeeded" and not asked.shown.quiet:
+        if result.phase.value == "Succeeded" and not asked.view.quiet:
             console.print("the job ended within the probe: nothing was changed", style="dim")
         return _report(asked, ended)
     write_report(result.run)
     probed = after_probe(result.run)
-    quiet = asked.shown.quiet
+    quiet = asked.view.quiet
     if speed_of(result.run, probe_s) is None and not quiet:
         console.print(
             f"the probe saw no steps: little can be found. One that waits longer for them: "
@@ -348,13 +351,13 @@ def _compare(
     """Probes of the job before and after, in turns; their total time is said before."""
     from mooring.app import Refused
     from mooring.doctor.probing import Ended, Enough, compare, plan_times
+    from mooring.model.amounts import duration
     from mooring.report.finish import write_report
-    from mooring.report.text import duration
 
-    console = asked.console
+    console = asked.console()
     times = plan_times(probed.run, probe_s, pairs)
-    unseen = replace(asked, shown=replace(asked.shown, quiet=True), on_start=lambda run: None)
-    say = (lambda *args, **how: None) if asked.shown.quiet else console.print
+    unseen = replace(asked, view=replace(asked.view, quiet=True), on_start=lambda run: None)
+    say = (lambda *args, **how: None) if asked.view.quiet else console.print
     say(
         f"{pairs} pair{'' if pairs == 1 else 's'} of probes compare the job before and after: "
         f"about {duration(times.expected_s)}, at most {duration(times.most_s)} (--probes 0: none)",
@@ -392,4 +395,4 @@ def _report(asked: _Asked, ended: _Ended) -> int:
 
     run = ended.result.run
     figures = write_report(run)
-    return tell_end(asked.console, run, figures, quiet=asked.shown.quiet, showed=ended.showed)
+    return tell_end(asked.console(), run, figures, quiet=asked.view.quiet, showed=ended.showed)

@@ -1,11 +1,10 @@
-"""Commands about runs: ps, report, stop."""
+"""Commands about runs: report, stop."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import click
 
 from mooring.cli import options
 from mooring.cli.kube_options import on_cluster, required_target, target_of
-from mooring.cli.say import emit, emit_json, say
+from mooring.cli.say import emit, say
 from mooring.model.errors import BadInput
 from mooring.model.strict_json import json_text
 
@@ -23,87 +22,6 @@ if TYPE_CHECKING:
     from mooring.report.view import RunView
 
 _STOP_POLL_S = 0.1
-
-
-@click.command()
-@click.option("--all", "-a", "show_all", is_flag=True, help="Also runs that have ended.")
-@on_cluster("-n")
-@click.option("-A", "--all-namespaces", is_flag=True, help="On a cluster: of all namespaces.")
-@options.output("table", "json")
-def ps(
-    show_all: bool,
-    context: str | None,
-    kubeconfig: Path | None,
-    namespace: str | None,
-    all_namespaces: bool,
-    output: str,
-) -> None:
-    """List the runs of this user: those that are running, with -a all of them.
-
-    With --context, --kubeconfig, --namespace or -A: the jobs of a cluster.
-    """
-    target = target_of(context, kubeconfig, namespace)
-    if target is not None or all_namespaces:
-        from mooring.cli import cluster_runs
-
-        target = target or required_target(context, kubeconfig)
-        cluster_runs.ps(target, show_all, all_namespaces, output)
-        return
-    from mooring.record import list_runs
-    from mooring.report.listing import line_of
-    from mooring.report.text import duration
-
-    lines = [line for run in list_runs() if not (line := line_of(run)).ended or show_all]
-    rows = [
-        {
-            "run": line.run,
-            "phase": line.phase,
-            "members": f"{line.running}/{line.members}",
-            "nodes": line.nodes,
-            "took_s": None if line.took_s is None else round(line.took_s, 3),
-            "examples_per_s": line.examples_per_s,
-            "started": datetime.fromtimestamp(line.started_s)
-            .astimezone()
-            .isoformat(timespec="seconds"),
-            "reason": line.reason,
-            "directory": line.directory,
-        }
-        for line in lines
-    ]
-    if output == "json":
-        emit_json(rows)
-        return
-    if not rows:
-        say("no runs" if show_all else "nothing is running (moor ps -a lists ended runs)")
-        return
-    from mooring.cli.console import console as make_console
-    from mooring.report.columns import Columns
-
-    cells = []
-    for row in rows:
-        rate = row["examples_per_s"]
-        started = datetime.fromisoformat(str(row["started"]))
-        cells.append(
-            (
-                str(row["run"]),
-                str(row["phase"]),
-                str(row["members"]),
-                str(row["nodes"]),
-                duration(row["took_s"]) if isinstance(row["took_s"], float) else "–",
-                f"{rate:,.0f}" if isinstance(rate, float) else "–",
-                f"{started:%b %d %H:%M:%S}",
-                # What a success means is what its phase says.
-                "" if row["phase"] == "Succeeded" else str(row["reason"]),
-            )
-        )
-    # A run's name tells the time of its start, too.
-    table = Columns.of_rows(
-        ("run", "phase", "running", "nodes", "took", "examples/s", "started"),
-        cells,
-        gives_way={"nodes": 4, "started": 3, "took": 2, "examples/s": 1},
-        detail="reason",
-    )
-    make_console().print(table)
 
 
 @click.command()
@@ -131,7 +49,7 @@ def report(
 
         cluster_runs.report(where, run, output, target)
         return
-    from mooring.record import find_run
+    from mooring.cli.run_names import find_run
     from mooring.report.finish import read_report
 
     record = find_run(run)
@@ -196,6 +114,8 @@ def stop(
 ) -> int:
     """Stop a run: members get SIGTERM, their grace period, then SIGKILL.
 
+    A job of this machine's queue is meant by its id, also while it waits.
+
     With --context, --kubeconfig, --namespace or --delete: a job on a cluster, RUN being its name.
     """
     where = target_of(context, kubeconfig, namespace)
@@ -204,11 +124,15 @@ def stop(
 
         where = where or required_target(context, kubeconfig)
         return cluster_runs.stop(where, run, now=now, delete=delete)
-    from mooring.bodies.local.clean import clean_run
-    from mooring.record import find_run
+    from mooring.backends.local.clean import clean_run
+    from mooring.cli import queue_jobs
+    from mooring.cli.run_names import find_run
     from mooring.record.private import write_whole
     from mooring.report.view import RunView
 
+    queued = queue_jobs.find(run)
+    if queued is not None:
+        return queue_jobs.stop(queued, now=now)
     record = find_run(run)
     view = RunView(record)
     view.update()

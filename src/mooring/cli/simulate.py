@@ -170,7 +170,7 @@ def _simulated(workload: Workload, cluster: Cluster, profile: Profile, round_s: 
     )
 
     from mooring.cli.console import console
-    from mooring.simulate.report import span
+    from mooring.model.amounts import duration
     from mooring.simulate.run import simulate as run
     from mooring.simulate.schedule import QueueScheduler
 
@@ -192,6 +192,6 @@ def _simulated(workload: Workload, cluster: Cluster, profile: Profile, round_s: 
         task = bar.add_task(f"simulating {profile.name}", total=len(workload.jobs), day="")
 
         def progress(ended: int, now_s: float) -> None:
-            bar.update(task, completed=ended, day=span(now_s))
+            bar.update(task, completed=ended, day=duration(now_s))
 
         return run(workload, nodes, scheduler, profile.name, progress, round_s)

@@ -1,4 +1,4 @@
-"""`moor submit`: jobs to a cluster, and with --wait to their end."""
+"""`moor submit`: jobs to this machine's queue or to a cluster, and with --wait to their end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.cli import options
-from mooring.cli.kube_options import access_of, kube_context
+from mooring.cli.env_options import EnvOptions, env_options
+from mooring.cli.kube_options import on_cluster, target_of
 from mooring.cli.say import say
+from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.api.kubeconfig import Access
+    from mooring.cli.kube_options import Target
     from mooring.cli.waiting import Waiting
-    from mooring.kubeapi.client import Client
-    from mooring.kubeapi.kubeconfig import Access
     from mooring.spec import TrainingJob
 
 
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
     "job_files", metavar="JOB.yaml...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @options.overrides
-@kube_context
-@click.option("-n", "--namespace", help="[default: the job's, or the context's]")
+@on_cluster("-n")
 @click.option("--wait", is_flag=True, help="Follow the jobs until they end; Ctrl-C leaves them.")
+@env_options
 def submit(
     job_files: tuple[Path, ...],
     overrides: tuple[str, ...],
@@ -33,19 +36,43 @@ def submit(
     kubeconfig: Path | None,
     namespace: str | None,
     wait: bool,
+    environment: EnvOptions,
 ) -> int:
-    """Send jobs to a cluster, in the order in which they are named.
+    """Send jobs to this machine's queue (`moor serve`), in the order in which they are named.
+
+    With --context, --kubeconfig or --namespace: to a cluster. Members of jobs in the machine's
+    queue inherit this shell's variables, as those of `moor run` do.
 
     With --wait the exit code is 0 if all of them succeed, and 1 otherwise. Nothing is sent if one
     of the files has a mistake.
     """
+    target = target_of(context, kubeconfig, namespace)
+    if target is None:
+        from mooring.cli import queue_jobs
+
+        return queue_jobs.submit(job_files, overrides, environment, wait=wait)
+    if environment.pairs or environment.files:
+        accepted = "the job's `env`, or Secrets of the cluster"
+        raise BadInput.at("moor submit", "--env", "variables for a cluster", accepted)
+    return _to_cluster(job_files, overrides, target, namespace, context, wait=wait)
+
+
+def _to_cluster(
+    job_files: tuple[Path, ...],
+    overrides: tuple[str, ...],
+    target: Target,
+    namespace: str | None,
+    context: str | None,
+    *,
+    wait: bool,
+) -> int:
     import asyncio
 
     from mooring.cli.waiting import Waiting
     from mooring.spec import load_job
 
     jobs = [load_job(path, overrides) for path in job_files]
-    access = access_of(context, kubeconfig)
+    access = target.access
     places = [namespace or job.spec.kubernetes.namespace or access.namespace for job in jobs]
     waiting = Waiting(
         [f"{where}/{job.metadata.name}" for where, job in zip(places, jobs, strict=True)]
@@ -66,8 +93,8 @@ async def _submit(
 ) -> int:
     import asyncio
 
-    from mooring.kubeapi.client import Client
-    from mooring.remote.submit import check, submit
+    from mooring.backends.kubernetes.api.client import Client
+    from mooring.backends.kubernetes.client.submit import check, submit
 
     sources = [str(path) for path in files]
     folders = [path.absolute().parent for path in files]
@@ -92,8 +119,8 @@ async def _submit(
 
 
 async def _follow(client: Client, name: str, namespace: str, waiting: Waiting) -> bool:
+    from mooring.backends.kubernetes.client.submit import follow
     from mooring.model.status import Phase
-    from mooring.remote.submit import follow
 
     progress = None
     async for progress in follow(client, name, namespace):

@@ -45,7 +45,7 @@ def variables(source: str, servers: int, output: str) -> None:
 
 
 def _read(source: str, servers: int) -> Facts:
-    from mooring.record import find_run
+    from mooring.cli.run_names import find_run
     from mooring.variables import from_files, from_run, from_timeline
 
     path = Path(source)

@@ -14,7 +14,7 @@ from mooring.cli.say import say
 from mooring.report.columns import Columns
 
 if TYPE_CHECKING:
-    from mooring.remote.submit import Progress
+    from mooring.backends.kubernetes.client.submit import Progress
 
 #: Lines about figures alone come no more often than this.
 _LINE_EVERY_S = 5.0

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from mooring.account import Account
 from mooring.account.looks import RankLooks
+from mooring.model.member import Duty
 from mooring.spec import TrainingJob
 from mooring.stacks.categories import Category
 from mooring.variables import PartFacts
@@ -274,7 +275,8 @@ class RunFacts:
 
     run: str
     job: TrainingJob
-    server_roles: tuple[str, ...]
+    duties: Mapping[str, Duty]
+    """Role -> what it is there for; a role that is not named trains."""
     members: tuple[MemberFacts, ...]
     nics: tuple[NicFacts, ...] = ()
     machine: MachineFacts | None = None
@@ -306,13 +308,15 @@ class RunFacts:
 
     @property
     def servers(self) -> tuple[MemberFacts, ...]:
-        return tuple(one for one in self.members if one.role in self.server_roles)
+        return self._with_duty(Duty.SERVES)
 
     @property
     def workers(self) -> tuple[MemberFacts, ...]:
         """Members that train: neither servers nor those that only lead or watch."""
-        aside = {*self.server_roles, "chief", "evaluator", "launcher"}
-        return tuple(one for one in self.members if one.role not in aside)
+        return self._with_duty(Duty.TRAINS)
+
+    def _with_duty(self, duty: Duty) -> tuple[MemberFacts, ...]:
+        return tuple(one for one in self.members if self.duties.get(one.role, Duty.TRAINS) is duty)
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jinja2
-
 from mooring.account import words
 from mooring.doctor.finding import Diagnosis
+from mooring.report.page import render_page
 
 
 def render_html(diagnosis: Diagnosis, patches: Sequence[str]) -> str:
     """`patches`: the remedy of each finding as a diff of the job file."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mooring.doctor", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("doctor.html.j2").render(
+    return render_page(
+        "doctor/doctor.html.j2",
         diagnosis=diagnosis,
         account="\n".join(words.lines(diagnosis.account)),
         findings=list(zip(diagnosis.findings, patches, strict=True)),

@@ -8,34 +8,31 @@ from mooring.account import Account
 from mooring.account.summing import account_of
 from mooring.account.weighing import MemberSeen
 from mooring.doctor.facts import MemberFacts, NicFacts
+from mooring.model.member import Duty
 
-#: They only start or watch: no part of their time is a step's.
-_ASIDE = frozenset({"evaluator", "launcher"})
+#: No part of their time is a step's.
+_ASIDE = frozenset({Duty.EVALUATES, Duty.STARTS})
 
 
 def read_account(
     members: Sequence[MemberFacts],
-    server_roles: Iterable[str],
+    duties: Mapping[str, Duty],
     steps_per_s: float | None,
     cards: Iterable[NicFacts] = (),
     one_machine: bool = True,
 ) -> Account:
     """`steps_per_s`: the run's, for members that report none themselves."""
     limits = {one.node: one.limit_mbps for one in cards}
-    serving = frozenset(server_roles)
+    of_members = [(one, duties.get(one.role, Duty.TRAINS)) for one in members]
     return account_of(
-        [
-            _seen(one, one.role in serving, steps_per_s, limits)
-            for one in members
-            if one.role not in _ASIDE
-        ],
+        [_seen(one, duty, steps_per_s, limits) for one, duty in of_members if duty not in _ASIDE],
         one_machine,
     )
 
 
 def _seen(
     member: MemberFacts,
-    serves: bool,
+    duty: Duty,
     steps_per_s: float | None,
     limits: Mapping[str, int | None],
 ) -> MemberSeen:
@@ -48,7 +45,8 @@ def _seen(
         role=member.role,
         node=member.node,
         ranks=member.looks,
-        serves=serves,
+        serves=duty is Duty.SERVES,
+        leads=duty is Duty.LEADS,
         limit_mbps=None if limit is None else float(limit),
         step_s=None if not rate else 1 / rate,
         cpus=None if use is None else use.cpus,

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mooring.bodies.local.pack import build_launcher
+from mooring.backends.local.pack import build_launcher
 from mooring.doctor.facts import CpuClock, NodeFacts
 from mooring.model.errors import RunFailed
 

@@ -69,7 +69,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
     return RunFacts(
         run=run.info.id,
         job=job,
-        server_roles=gang.server_roles,
+        duties=gang.duty_by_role,
         members=members,
         nics=nics,
         machine=read_machine(run.events_file, window),
@@ -86,7 +86,7 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         stall=read_stall(read_lines(run.events_file), _named(lines), str(run.root)),
         account=Account(note=note)
         if note
-        else read_account(members, gang.server_roles, steps_per_s, nics),
+        else read_account(members, gang.duty_by_role, steps_per_s, nics),
     )
 
 

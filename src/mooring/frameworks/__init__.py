@@ -8,8 +8,10 @@ from mooring.frameworks.base import Framework, RoleFacts
 from mooring.frameworks.expand import expand, success_policy
 from mooring.frameworks.identify import identify
 from mooring.frameworks.registry import find, names, starter_files
+from mooring.model.member import Duty
 
 __all__ = [
+    "Duty",
     "Framework",
     "RoleFacts",
     "expand",

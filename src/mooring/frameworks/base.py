@@ -19,7 +19,7 @@ from mooring.model.engine import Engine
 from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch, LocalProcess
-from mooring.model.member import Member
+from mooring.model.member import Duty, Member
 from mooring.spec import Strategy, SuccessPolicy, TrainingJob, VariablesSpec
 
 #: Every variable with this prefix belongs to Mooring; a job cannot set it.
@@ -30,19 +30,17 @@ RESERVED_PREFIX = "MOORING_"
 class RoleFacts:
     """What a framework knows about one of its roles.
 
-    ranked: its processes count in the world size; server: it serves parameters;
-    computes: it has work for its CPUs, and does not only start or lead others;
+    ranked: its processes count in the world size; duty: what it is there for;
     multi_process: a member of it may run several local processes;
     ports: the names of the ports that Mooring chooses for each member.
     """
 
     ranked: bool = True
-    server: bool = False
+    duty: Duty = Duty.TRAINS
     required: bool = False
     max_replicas: int | None = None
     needs_command: bool = True
     multi_process: bool = False
-    computes: bool = True
     ports: tuple[str, ...] = ("main",)
 
 

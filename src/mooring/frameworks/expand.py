@@ -14,7 +14,7 @@ from mooring.frameworks.pod_volumes import problems_of, volumes_of
 from mooring.frameworks.registry import find
 from mooring.model.errors import BadInput, Problem
 from mooring.model.labels import labels_of
-from mooring.model.member import PIPELINE, Gang, Member, MemberId, Preset
+from mooring.model.member import PIPELINE, Duty, Gang, Member, MemberId, Preset
 from mooring.model.traffic import Pattern, Traffic
 from mooring.model.volumes import Volume
 from mooring.spec import Role, Strategy, SuccessPolicy, TrainingJob
@@ -53,7 +53,7 @@ def expand(job: TrainingJob, source: str = "job") -> Gang:
         members=tuple(members),
         preset=placement.preset or _default_preset(members),
         preset_is_open=placement.preset is None,
-        server_roles=tuple(role for role in job.spec.roles if facts[role].server),
+        duties=tuple((role, of.duty) for role, of in facts.items() if of.duty is not Duty.TRAINS),
         rules=tuple(rule.to_model() for rule in placement.rules),
         all_or_nothing=job.spec.gang,
         traffic=_traffic(job, strategy),
@@ -102,7 +102,7 @@ def _member(
         resources=settings.resources.to_model(),
         pinning=job.spec.pinning,
         processes=settings.processes,
-        computes=facts.computes,
+        computes=facts.duty is not Duty.STARTS,
         argv=tuple(_command(job, settings, facts) or ()),
         env={**job.spec.env, **settings.env, **sdk_env},
         ports={**dict.fromkeys(facts.ports, 0), **settings.ports},
@@ -185,7 +185,7 @@ def _servers(job: TrainingJob, framework: Framework, strategy: Strategy) -> dict
     return {
         role: settings
         for role, settings in job.spec.roles.items()
-        if (facts := framework.facts(strategy, role)) is not None and facts.server
+        if (facts := framework.facts(strategy, role)) is not None and facts.duty is Duty.SERVES
     }
 
 

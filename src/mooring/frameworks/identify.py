@@ -25,7 +25,7 @@ def identify(
 ) -> dict[MemberId, Identity]:
     """Who each member is. Raises IdentityError if the members would contradict each other.
 
-    `resolve` asks the body whose port it is; without it, no two members may share an address.
+    `resolve` asks the runtime whose port it is; without it, no two members may share an address.
     """
     framework = find(job.spec.framework)
     order = _ranked(framework, job, gang)

@@ -4,7 +4,7 @@ The workers have no command. Each serves the rank agent on its `agent` port, and
 shell is `moor-rsh`, which finds a worker by its name in the hostfile and runs Open MPI's daemon
 there, inside the worker's slot. The rest is set by Open MPI's own variables (`OMPI_MCA_*`, 4.x).
 
-A body that sees MOORING_RANK_HOSTS in a launch puts `moor-rsh` on the PATH of that member, and
+A runtime that sees MOORING_RANK_HOSTS in a launch puts `moor-rsh` on the PATH of that member, and
 gives it and the members that serve ranks the same MOORING_RANK_TOKEN.
 """
 
@@ -23,7 +23,7 @@ from mooring.model.engine import Engine
 from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
-from mooring.model.member import Member, MemberId
+from mooring.model.member import Duty, Member, MemberId
 from mooring.spec import Strategy, SuccessPolicy, TrainingJob
 
 LAUNCHER = "launcher"
@@ -60,7 +60,7 @@ class Mpi(Framework):
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:
         return {
             LAUNCHER: RoleFacts(
-                ranked=False, required=True, max_replicas=1, computes=False, ports=()
+                ranked=False, duty=Duty.STARTS, required=True, max_replicas=1, ports=()
             ),
             WORKER: RoleFacts(
                 required=True, needs_command=False, multi_process=True, ports=(AGENT_PORT,)

@@ -15,13 +15,14 @@ from mooring.model.engine import Engine
 from mooring.model.errors import Problem
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
-from mooring.model.member import Member
+from mooring.model.member import Duty, Member
 from mooring.spec import Strategy, SuccessPolicy, TrainingJob, VariablesSpec
 
 _CHIEF = RoleFacts(max_replicas=1)
+_LEADER = RoleFacts(duty=Duty.LEADS, max_replicas=1)
 _WORKER = RoleFacts(required=True)
-_SERVER = RoleFacts(ranked=False, server=True, required=True)
-_EVALUATOR = RoleFacts(ranked=False, max_replicas=1)
+_SERVER = RoleFacts(ranked=False, duty=Duty.SERVES, required=True)
+_EVALUATOR = RoleFacts(ranked=False, duty=Duty.EVALUATES, max_replicas=1)
 
 
 class TensorFlow(Framework):
@@ -38,7 +39,7 @@ class TensorFlow(Framework):
 
     def roles(self, strategy: Strategy) -> Mapping[str, RoleFacts]:
         if strategy is Strategy.PARAMETER_SERVER:
-            return {"chief": _CHIEF, "worker": _WORKER, "ps": _SERVER, "evaluator": _EVALUATOR}
+            return {"chief": _LEADER, "worker": _WORKER, "ps": _SERVER, "evaluator": _EVALUATOR}
         return {"chief": _CHIEF, "worker": _WORKER, "evaluator": _EVALUATOR}
 
     def success(self, job: TrainingJob) -> SuccessPolicy:

@@ -14,8 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from mooring.model.amounts import format_duration
 from mooring.spec.document import MOST_NODES
-from mooring.spec.fields import KIND, format_duration
+from mooring.spec.fields import KIND
 from mooring.spec.source import LARGEST_FILE_BYTES
 
 Schema = dict[str, Any]

@@ -1,6 +1,6 @@
 """The contract: the one JSON document that tells a launcher everything.
 
-A body writes it and a launcher of possibly another version reads it, so unknown keys are ignored
+A runtime writes it and a launcher of possibly another version reads it, so unknown keys are ignored
 and every key that is missing or wrong is named in the error.
 """
 
@@ -66,6 +66,7 @@ class Contract:
         self.sample_interval_s: float = take("sample_interval_s", _seconds, 1.0)
         self.grace_s: float = take("grace_s", _seconds, 10.0)
         self.looks: bool = take("looks", _boolean, True)
+        self.look_sharers: int = take("look_sharers", _positive, self.sharers)
         self.watcher: int | None = take("watcher", _or_null(_positive), None)
 
         # (local rank, environment) of each process; one process when nothing is said.

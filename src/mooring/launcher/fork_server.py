@@ -2,13 +2,14 @@
 
 Starting Python and importing what a launcher needs takes longer than all else that a launcher does
 before its program runs, and it is the same for every member. So one process does it once, while the
-body still reads the job, and each member's launcher is a fork of it.
+runtime still reads the job, and each member's launcher is a fork of it.
 
-Messages on the socket FD are a length (four bytes, big endian) and a JSON document. The body sends
-`{"launcher", "contract", "env", "marks"}` with three descriptors (standard input, output, error)
-and hears `{"pid"}`, or `{"trouble"}`; later `{"ended": pid, "code"}`. The ended process stays a
-zombie, so that its number means nobody else, until the body says `{"reap": pid}`. When the socket
-closes this process ends; the launchers see for themselves that their standard input has closed.
+Messages on the socket FD are a length (four bytes, big endian) and a JSON document. The runtime
+sends `{"launcher", "contract", "env", "marks"}` with three descriptors (standard input, output,
+error) and hears `{"pid"}`, or `{"trouble"}`; later `{"ended": pid, "code"}`. What has ended stays
+a zombie, so that its number means nobody else, until the runtime says `{"reap": pid}`. When the
+socket closes this process ends; the launchers see for themselves that their standard input has
+closed.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _Server:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
     def serve(self) -> int:
-        """Ends the process once the body has closed its end; in a launcher, its exit code."""
+        """Ends the process once the runtime has closed its end; in a launcher, its exit code."""
         while True:
             ready, _, _ = select.select([self._control.fileno(), self._woken], [], [])
             if self._woken in ready:
@@ -89,7 +90,7 @@ class _Server:
         if len(fds) != _FDS:
             self._send({"trouble": "%d descriptors came with a request" % len(fds)})
             return True
-        # The body may end the launcher's session as soon as it knows its number.
+        # The runtime may end the launcher's session as soon as it knows its number.
         leads, led = os.pipe()
         try:
             pid = os.fork()
@@ -133,10 +134,10 @@ class _Server:
         try:
             self._control.sendall(_LENGTH.pack(len(data)) + data)
         except OSError:
-            pass  # the body is gone: the next read says so
+            pass  # the runtime is gone: the next read says so
 
     def _receive(self) -> tuple[dict[str, Any], list[int]] | None:
-        """None if the body is gone, or what it sends is no request."""
+        """None if the runtime is gone, or what it sends is no request."""
         fds = array.array("i")
         room = socket.CMSG_SPACE(_FDS * fds.itemsize)
         try:

@@ -4,7 +4,7 @@ Each side gives a nonce of its own, so nothing that was recorded is of use again
 what it is for, so that none can be handed back in place of another. What is said afterwards on the
 same connection is neither encrypted nor signed.
 
-`mooring.bodies.kubernetes.token` speaks the same from outside the pods.
+`mooring.backends.kubernetes.objects.token` speaks the same from outside the pods.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .sample import Sampler
     from .sharing import Sharing
 
-# Nobody reads the output of a member whose body is gone.
+# Nobody reads the output of a member whose supervisor is gone.
 _GRACE_WITHOUT_BODY_S = 2.0
 # What looks need is loaded when the programs already run.
 _LOOK_AFTER_S = 0.3
@@ -66,7 +66,7 @@ class Member:
             self._loop.on_signal(number, self._told_to_stop)
         self._loop.on_signal(signal.SIGCHLD, lambda number: self._child_ended())
         if contract.gate == "stdin":
-            self._watch_body()
+            self._watch_runtime()
 
     def run(self) -> int:
         try:
@@ -244,7 +244,7 @@ class Member:
         self._ring()
 
     def _ring(self) -> None:
-        """A byte on standard output tells the body that there is something to read."""
+        """A byte on standard output tells the runtime that there is something to read."""
         if self._contract.gate == "stdin":
             try:
                 os.write(1, b".")
@@ -346,7 +346,7 @@ class Member:
                         self._failed = (rank, code)
                         self._stop("local rank %d failed" % rank, self._contract.grace_s)
 
-    def _watch_body(self) -> None:
+    def _watch_runtime(self) -> None:
         rest = b""
 
         def readable() -> None:
@@ -355,7 +355,7 @@ class Member:
             if not data:
                 self._loop.watch(0, None)
                 grace_s = min(self._contract.grace_s, _GRACE_WITHOUT_BODY_S)
-                self._stop("the body is gone", grace_s)
+                self._stop("its supervisor is gone", grace_s)
                 return
             *lines, rest = (rest + data).split(b"\n")
             if any(line.strip() == b"go" for line in lines):

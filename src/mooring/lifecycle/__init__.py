@@ -1,7 +1,7 @@
 """The life of one job as a pure state machine: events in, instructions out.
 
 It touches neither clock nor processes: whoever drives it passes the time along and carries the
-instructions out. So tests can walk it by hand, and every body lives by the same rules.
+instructions out. So tests can walk it by hand, and every runtime lives by the same rules.
 """
 
 from mooring.lifecycle.events import (
@@ -13,6 +13,7 @@ from mooring.lifecycle.events import (
     MemberRunning,
     OpenGate,
     Placed,
+    Resized,
     Stalled,
     StartFailed,
     StartMembers,
@@ -37,6 +38,7 @@ __all__ = [
     "Outcome",
     "Placed",
     "Policy",
+    "Resized",
     "Stalled",
     "StartFailed",
     "StartMembers",

@@ -33,6 +33,7 @@ class Draft:
         self.restart_at_s = state.restart_at_s
         self.outcome = state.outcome
         self.reason = state.reason
+        self.next_members = state.next_members
         self.instructions: list[Instruction] = []
 
     def freeze(self) -> JobState:
@@ -46,6 +47,7 @@ class Draft:
             restart_at_s=self.restart_at_s,
             outcome=self.outcome,
             reason=self.reason,
+            next_members=self.next_members,
         )
 
     # -- consequences
@@ -105,6 +107,15 @@ class Draft:
         self._cancel_member_restarts()
         self._stop_all()
 
+    def resize(self, members: Sequence[MemberId], reason: str) -> None:
+        """End all members; then these start together."""
+        self.next_members = tuple(members)
+        self.reason = reason
+        self.phase = Phase.RESTARTING
+        self.restart_at_s = None
+        self._cancel_member_restarts()
+        self._stop_all()
+
     def conclude(self, phase: Phase, reason: str) -> None:
         self.outcome = Outcome(phase, reason)
         self.reason = reason
@@ -129,6 +140,16 @@ class Draft:
     def _start_again_if_due(self) -> None:
         if self.where(lambda s: s.state.alive):
             return
+        if self.next_members:
+            before, self.next_members = self.next_members, ()
+            known = self.members
+            self.members = {
+                member: MemberStatus(
+                    placed=True, restarts=known[member].restarts if member in known else 0
+                )
+                for member in before
+            }
+            self.restart_at_s = self.now_s
         if self.restart_at_s is None:
             wait_s = self.policy.backoff.delay_s(self.restarts - 1)
             self.restart_at_s = self.now_s + wait_s

@@ -1,4 +1,4 @@
-"""What a body reports to the lifecycle, and what the lifecycle tells it to do.
+"""What a runtime reports to the lifecycle, and what the lifecycle tells it to do.
 
 Every report about a member carries the epoch and the attempt that it is about, so that one that
 arrives late cannot be taken for news of a later attempt.
@@ -43,7 +43,7 @@ class MemberExited:
 
 @dataclass(frozen=True)
 class StartFailed:
-    """The body could not carry out a StartMembers; nothing that it started for it is left.
+    """The runtime could not carry out a StartMembers; nothing that it started for it is left.
 
     `members` are those it was starting; empty means all whose gate is still closed.
     """
@@ -68,6 +68,18 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Resized:
+    """The gang consists of these members from now on, all of which have slots.
+
+    Members are told of each other when they start: all of them end and start again together. That
+    is nobody's failure and counts as no restart.
+    """
+
+    members: tuple[MemberId, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class Stalled:
     """Nobody has got on for as long as the job allows; `reason` says who is waited for."""
 
@@ -87,6 +99,7 @@ Event = (
     | StartFailed
     | StopRequested
     | Placed
+    | Resized
     | Stalled
     | Tick
 )

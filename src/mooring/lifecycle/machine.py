@@ -18,12 +18,14 @@ from mooring.lifecycle.events import (
     MemberReady,
     MemberRunning,
     Placed,
+    Resized,
     Stalled,
     StartFailed,
     StopMembers,
     StopRequested,
 )
 from mooring.lifecycle.state import JobState, MemberStatus, Policy
+from mooring.model.amounts import format_duration
 from mooring.model.member import MemberId, Restart
 from mooring.model.status import MemberState, Phase
 
@@ -90,6 +92,8 @@ def _apply(draft: Draft, event: Event) -> None:
             _stop_requested(draft, event)
         case Placed() if draft.outcome is None:
             _placed(draft, event.members)
+        case Resized() if draft.outcome is None and event.members:
+            draft.resize(event.members, event.reason)
         case Stalled() if event.epoch == draft.epoch and draft.outcome is None:
             _stalled(draft, event.reason)
         case _:
@@ -203,7 +207,7 @@ def _check_clock(draft: Draft) -> None:
         and draft.started_at_s is not None
         and draft.now_s >= draft.started_at_s + limit_s
     ):
-        draft.conclude(Phase.FAILED, f"over its time limit of {wording.duration(limit_s)}")
+        draft.conclude(Phase.FAILED, f"over its time limit of {format_duration(limit_s)}")
         return
     late = draft.where(
         lambda s: (
@@ -226,7 +230,7 @@ def _start_timed_out(draft: Draft, late: Sequence[MemberId]) -> None:
         )
     )
     blamed = unready or late
-    within = wording.duration(draft.policy.start_timeout_s)
+    within = format_duration(draft.policy.start_timeout_s)
     verb = "was" if len(blamed) == 1 else "were"
     what = "ready" if unready else "running"
     sentence = f"{wording.names(blamed)} {verb} not {what} within {within}"

@@ -86,7 +86,7 @@ class JobState:
 
     `reason` is the last failure or the outcome, in one sentence. `outcome` is set as soon as it
     is known; the phase becomes that outcome only when no member is alive. `restart_at_s` is when
-    the whole gang starts again.
+    the whole gang starts again; `next_members`, if any, are those that it then consists of.
     """
 
     phase: Phase
@@ -98,6 +98,7 @@ class JobState:
     restart_at_s: float | None = None
     outcome: Outcome | None = None
     reason: str = ""
+    next_members: tuple[MemberId, ...] = ()
 
     @property
     def alive(self) -> tuple[MemberId, ...]:

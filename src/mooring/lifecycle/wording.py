@@ -43,18 +43,3 @@ def names(members: Sequence[MemberId]) -> str:
     if len(shown) < 2:
         return "".join(shown)
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def duration(seconds: float) -> str:
-    """`7200` -> `2h`, `90` -> `1m30s`, `0.25` -> `250ms`."""
-    millis = round(seconds * 1000)
-    if millis < 1000:
-        return f"{millis}ms"
-    parts = []
-    for unit, size in (("h", 3_600_000), ("m", 60_000)):
-        count, millis = divmod(millis, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    if millis:
-        parts.append(f"{millis / 1000:g}s")
-    return "".join(parts)

@@ -103,7 +103,7 @@ def check_identities(
 ) -> None:
     """Raise IdentityError unless the members agree on who they are.
 
-    `resolve` tells which member an address belongs to (the body knows). Checked: the same peers
+    `resolve` tells which member an address belongs to (the runtime knows). Checked: the same peers
     and world for all; ranks 0..world-1 each once; world = sum of ranked members' processes;
     group ranks 0..n-1 each once; every address leads to the member that it names.
     """

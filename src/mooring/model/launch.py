@@ -1,4 +1,4 @@
-"""What a body needs to start one member: where it is reached and what it runs."""
+"""What a runtime needs to start one member: where it is reached and what it runs."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Member:
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     ports: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Name -> port that the user fixed, or 0 for one that the body chooses."""
+    """Name -> port that the user fixed, or 0 for one that the runtime chooses."""
     node_selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tolerations: tuple[Toleration, ...] = ()
     restart: Restart = Restart.NEVER
@@ -99,6 +99,20 @@ class Member:
     def hostname(self) -> str:
         """The name under which its peers find it: one DNS label."""
         return f"{self.job}-{self.id.role}-{self.id.index}"
+
+
+class Duty(StrEnum):
+    """What the members of a role are there for, as their framework tells."""
+
+    TRAINS = "trains"
+    SERVES = "serves"
+    """Holds parameters for those who train."""
+    LEADS = "leads"
+    """Hands out steps to those who train, and does not do them itself."""
+    EVALUATES = "evaluates"
+    """Looks at what the others have made, now and then."""
+    STARTS = "starts"
+    """Only starts the processes of others and waits for them."""
 
 
 class Relation(StrEnum):
@@ -129,13 +143,13 @@ class Preset(StrEnum):
 class Gang:
     """The members that start together or not at all, and what their author wants of the place.
 
-    `server_roles` are the roles that serve parameters: the presets speak of them.
+    `duties`: (role, what it is there for); a role that is not named trains.
     """
 
     job: str
     members: tuple[Member, ...]
     preset: Preset
-    server_roles: tuple[str, ...] = ()
+    duties: tuple[tuple[str, Duty], ...] = ()
     rules: tuple[Rule, ...] = ()
     all_or_nothing: bool = True
     traffic: Traffic | None = None
@@ -146,3 +160,15 @@ class Gang:
     @cached_property
     def roles(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([member.id.role for member in self.members]))
+
+    def duty_of(self, role: str) -> Duty:
+        return self.duty_by_role.get(role, Duty.TRAINS)
+
+    @cached_property
+    def duty_by_role(self) -> Mapping[str, Duty]:
+        return dict(self.duties)
+
+    @cached_property
+    def server_roles(self) -> tuple[str, ...]:
+        """The roles that serve parameters: the presets speak of them."""
+        return tuple(role for role, duty in self.duties if duty is Duty.SERVES)

@@ -11,27 +11,47 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mooring.bodies.kubernetes import names
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_hardware, with_limits
-from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.bodies.kubernetes.topology import TopologyView, parse_topology
-from mooring.kubeapi.cache import Cache, Following, View
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.codec import JSON
-from mooring.kubeapi.document import Key, Object
-from mooring.kubeapi.joined import Joined
-from mooring.kubeapi.protobuf import LEAN_PODS
-from mooring.kubeapi.resources import NODE, NODE_TOPOLOGY, POD, POOL, SERVICE, TRAINING_JOB, Kind
+from mooring.backends.kubernetes.api.cache import Cache, Following, View
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.codec import JSON
+from mooring.backends.kubernetes.api.document import Key, Object
+from mooring.backends.kubernetes.api.joined import Joined
+from mooring.backends.kubernetes.api.protobuf import LEAN_PODS
+from mooring.backends.kubernetes.api.resources import (
+    NODE,
+    NODE_TOPOLOGY,
+    POD,
+    POOL,
+    SERVICE,
+    TRAINING_JOB,
+    Kind,
+)
+from mooring.backends.kubernetes.jobs.kubelets import Kubelets
+from mooring.backends.kubernetes.jobs.pools import PoolView, parse_pool
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.status import rejected
+from mooring.backends.kubernetes.jobs.training_job import (
+    JobView,
+    Meaning,
+    is_large,
+    meaning_of,
+    parse_view,
+    record_of,
+)
+from mooring.backends.kubernetes.objects import names
+from mooring.backends.kubernetes.objects.nodes import (
+    NodeView,
+    parse_node,
+    with_hardware,
+    with_limits,
+)
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
+from mooring.backends.kubernetes.objects.topology import TopologyView, parse_topology
 from mooring.model.cluster import KubeletPolicy
 from mooring.model.errors import BadInput, Problem
 from mooring.model.member import MemberId
 from mooring.model.resources import Counts
-from mooring.operator.jobs import JobView, Meaning, is_large, meaning_of, parse_view, record_of
-from mooring.operator.kubelets import Kubelets
-from mooring.operator.pools import PoolView, parse_pool
-from mooring.operator.record import Record, Stage
 from mooring.operator.services import ServiceView, parse_service
-from mooring.operator.status import rejected
 from mooring.operator.stored import Stored
 
 log = logging.getLogger(__name__)

@@ -11,28 +11,22 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from mooring import frameworks
-from mooring.bodies.base import Order
-from mooring.bodies.kubernetes import names
-from mooring.bodies.kubernetes.contract import (
-    Surroundings,
-    addresses_of,
-    count_sharers,
-    member_dir,
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import (
+    Json,
+    Object,
+    items,
+    mapping,
+    number,
+    text,
+    texts,
 )
-from mooring.bodies.kubernetes.network import network_policy_manifest
-from mooring.bodies.kubernetes.pod import Image, Owner, pod_manifest, service_manifest
-from mooring.bodies.kubernetes.pods import Mark, mark_of
-from mooring.bodies.kubernetes.scheduling import pod_group_manifest
-from mooring.bodies.kubernetes.token import token_manifest
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, items, mapping, number, text, texts
-from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
-from mooring.kubeapi.protobuf import LEAN_PODS
-from mooring.kubeapi.resources import (
+from mooring.backends.kubernetes.api.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mooring.backends.kubernetes.api.protobuf import LEAN_PODS
+from mooring.backends.kubernetes.api.resources import (
     EVENT,
     NETWORK_POLICY,
     POD,
@@ -42,11 +36,21 @@ from mooring.kubeapi.resources import (
     VOLCANO_POD_GROUP,
     Kind,
 )
-from mooring.kubeapi.times import write_seconds
+from mooring.backends.kubernetes.api.times import write_seconds
+from mooring.backends.kubernetes.jobs.gang_manifests import needs_token, pod_manifests
+from mooring.backends.kubernetes.jobs.look import Removal
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning
+from mooring.backends.kubernetes.objects import names
+from mooring.backends.kubernetes.objects.network import network_policy_manifest
+from mooring.backends.kubernetes.objects.pod_manifest import (
+    Image,
+    service_manifest,
+)
+from mooring.backends.kubernetes.objects.pods import Mark, mark_of
+from mooring.backends.kubernetes.objects.scheduling import pod_group_manifest
+from mooring.backends.kubernetes.objects.token import token_manifest
 from mooring.model.member import MemberId
-from mooring.operator.cycle import Removal
-from mooring.operator.jobs import JobView, Meaning
-from mooring.operator.record import Record
 from mooring.spec.kubernetes import Scheduler
 
 log = logging.getLogger(__name__)
@@ -301,47 +305,3 @@ class Carrier:
 
 def _in_the_way(kind: str, name: str) -> str:
     return f"a {kind} named {name}, not Mooring's, is in the way"
-
-
-def needs_token(meaning: Meaning) -> bool:
-    """Do its members meet, or are its ranks started over the network?"""
-    agents = any("agent" in member.ports for member in meaning.gang.members)
-    return meaning.job.spec.gang or agents
-
-
-def pod_manifests(
-    meaning: Meaning,
-    owner: Owner,
-    record: Record,
-    members: Sequence[MemberId],
-    image: Image,
-    *,
-    has_files: bool,
-) -> Iterator[dict[str, Json]]:
-    """Pods for `members` of the gang as it was placed."""
-    job, state = meaning.job, record.state
-    epoch = state.epoch if state else record.epoch
-    placed = tuple(one for one in meaning.gang.members if one.id in record.slots)
-    gang = replace(meaning.gang, members=placed)
-    addresses = addresses_of(gang, owner.namespace)
-    identities = frameworks.identify(job, gang, addresses, epoch)
-    framework = frameworks.find(job.spec.framework)
-    pods = {
-        role: job.spec.kubernetes.of_role(own.kubernetes) for role, own in job.spec.roles.items()
-    }
-    around = Surroundings(
-        owner.namespace,
-        owner.uid,
-        addresses,
-        placed[0].id,
-        pods,
-        has_files,
-        count_sharers(gang, record.slots),
-    )
-    by_id = {member.id: member for member in placed}
-    for member_id in members:
-        member = by_id[member_id]
-        launch = framework.render(member, identities[member_id], member_dir())
-        attempt = state.members[member_id].attempt if state else 0
-        order = Order(member, record.slots[member_id], launch, epoch, attempt)
-        yield pod_manifest(job, gang, owner, order, around, image)

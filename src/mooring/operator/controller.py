@@ -10,39 +10,41 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from mooring.bodies.kubernetes.nodes import NodeView
-from mooring.bodies.kubernetes.pod import Image
-from mooring.bodies.kubernetes.pods import PodView
-from mooring.bodies.kubernetes.token import Key
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Key as ObjectKey
-from mooring.kubeapi.errors import Conflict, Forbidden, Invalid, KubeError
-from mooring.lifecycle import Stalled, wording
-from mooring.model.errors import BadInput, Problem
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Key as ObjectKey
+from mooring.backends.kubernetes.api.errors import Conflict, Forbidden, Invalid, KubeError
+from mooring.backends.kubernetes.jobs.live_figures import stalled_of
+from mooring.backends.kubernetes.jobs.look import (
+    Removal,
+    Step,
+    take_back,
+)
+from mooring.backends.kubernetes.jobs.next_step import next_step, refusals
+from mooring.backends.kubernetes.jobs.observe import missing
+from mooring.backends.kubernetes.jobs.pools import access_rules
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.room import room_for
+from mooring.backends.kubernetes.jobs.stuck import with_stuck
+from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning
+from mooring.backends.kubernetes.objects.nodes import NodeView
+from mooring.backends.kubernetes.objects.pod_manifest import Image
+from mooring.backends.kubernetes.objects.pods import PodView
+from mooring.backends.kubernetes.objects.token import Key
+from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
-from mooring.model.resources import Resources
 from mooring.model.status import Phase
-from mooring.operator.admission import anywhere
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Around, Carrier
-from mooring.operator.cycle import Removal, Seen, Step, admit, look, release, take_back
-from mooring.operator.jobs import JobView, Meaning, wishes_of
 from mooring.operator.key import load_key
 from mooring.operator.metrics import Metrics
-from mooring.operator.observe import missing
-from mooring.operator.pools import access_rules
-from mooring.operator.pulse import Asked, LastStep, Pulse
-from mooring.operator.record import Record, Stage
+from mooring.operator.pulse import Asked, Pulse
 from mooring.operator.rounds import Rounds
 from mooring.operator.services import lacks_service
 from mooring.operator.statuses import Statuses
-from mooring.operator.stuck import Stuck, stuck
 from mooring.operator.work import WorkQueue
-from mooring.spec import TrainingJob
-from mooring.spec.policies import OnStall
 
 log = logging.getLogger(__name__)
 
@@ -205,24 +207,17 @@ class Controller:
             await self._reject(view, meaning)
             return
         record = self._caches.record(view, meaning)
-        refused = self._refused(view, meaning, record)
+        refused = refusals(view, meaning, record, access_rules(self._caches.pools))
         if refused:
             await self._reject(view, BadInput("/".join(key), refused))
             return
         pods = await self._pods(view, record)
-        rescaled = self._rescaled(record, meaning)
-        if rescaled:
-            record = release(record, "Rescaled", rescaled)
         now_s = self._now()
-        wishes = wishes_of(view, meaning)
-        held_back = wishes.suspend or wishes.stop or now_s < record.not_before_s
-        if record.stage is Stage.QUEUED and not meaning.by_mooring and not held_back:
-            record = admit(record, anywhere(meaning.gang), meaning.policy, now_s)
         stalled = stalled_of(meaning.job, self._pulse.last_step(view.uid))
-        step = look(record, wishes, Seen(view.uid, view.created_at_s, pods, stalled), now_s)
+        step = next_step(view, meaning, record, pods, stalled, now_s)
         if step.outdated:
             raise Conflict(409, "Outdated", "its pods know of a later start", "look")
-        step = self._given_up(step, pods, now_s)
+        step = with_stuck(step, pods.values(), self._node, now_s, self._settings.lost_node_after_s)
         if view.status or step.record.stage is not Stage.QUEUED or not meaning.by_mooring:
             # What is said first of a job that waits is what the queue says.
             view = await self._statuses.save(view, meaning, step.record, pods, now_s)
@@ -239,13 +234,6 @@ class Controller:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
-
-    def _refused(self, view: JobView, meaning: Meaning, record: Record) -> Sequence[Problem]:
-        """Why a job that holds no place may not have one of its pool."""
-        if not meaning.by_mooring or record.stage not in (Stage.QUEUED, Stage.SUSPENDED):
-            return ()
-        rules = access_rules(self._caches.pools)
-        return rules.refusals(meaning.job, meaning.priority, view.namespace)
 
     async def _serve_again(self, view: JobView, meaning: Meaning, record: Record) -> None:
         """Members find each other by their job's Service: one that was deleted by hand is made."""
@@ -272,19 +260,6 @@ class Controller:
             return await self._caches.pods_asked_for(view)
         return pods
 
-    def _given_up(self, step: Step, pods: Mapping[MemberId, PodView], now_s: float) -> Step:
-        """With the pods that no kubelet will end, and a word on those that are waited for."""
-        if not any(pod.deleting for pod in pods.values()):
-            return replace(step, record=_told(step.record, Stuck()))
-        found = stuck(pods.values(), self._node, now_s, self._settings.lost_node_after_s)
-        wake_at_s = min(filter(None, (step.wake_at_s, found.wake_at_s)), default=None)
-        return replace(
-            step,
-            record=_told(step.record, found),
-            remove=(*step.remove, *found.remove),
-            wake_at_s=wake_at_s,
-        )
-
     def _node(self, name: str) -> NodeView | None:
         return self._caches.nodes.get("", name)
 
@@ -295,64 +270,18 @@ class Controller:
         left = [Removal(pod, _REJECTED_GRACE_S) for pod in pods if not pod.deleting]
         await self._carrier.remove(left)
 
-    def _rescaled(self, record: Record, meaning: Meaning) -> str:
-        """A job whose author changed its roles while it holds a place starts anew with them."""
-        if record.stage is not Stage.ADMITTED or record.state is None or record.state.outcome:
-            return ""
-        wanted = {member.id for member in meaning.gang.members}
-        surplus = [member for member in record.slots if member not in wanted]
-        if surplus:
-            return f"its roles have changed: {len(surplus)} members fewer"
-        elastic = meaning.job.spec.min_available is not None or not meaning.gang.all_or_nothing
-        if not elastic and len(record.slots) < len(wanted):
-            return f"its roles have changed: {len(wanted) - len(record.slots)} members more"
-        return ""
-
-    def _gone(self, meaning: Meaning, record: Record, members: Iterable[MemberId]) -> str:
-        """A node of these members that is no longer there; it is not waited for."""
-        if not meaning.by_mooring:
-            return ""
-        nodes = (record.slots[member].node for member in members)
-        return next((name for name in nodes if self._caches.nodes.get("", name) is None), "")
-
-    def _crowded(self, meaning: Meaning, record: Record, pods: Mapping[MemberId, PodView]) -> str:
-        """A node that has no room yet for what it was chosen for; nothing if all have.
-
-        Those who give way take their time to go: only then may the first pod be made, so that no
-        half of a gang waits on its nodes for the other half's.
-        """
-        if pods or not meaning.by_mooring:
-            return ""
-        wanted: dict[str, Resources] = {}
-        for member in meaning.gang.members:
-            slot = record.slots.get(member.id)
-            if slot is not None:
-                wanted[slot.node] = wanted.get(slot.node, Resources()) + member.resources
-        for pod in self._caches.pods:
-            if pod.node in wanted and not pod.over:
-                wanted[pod.node] += pod.resources
-        for name, asked in wanted.items():
-            node = self._caches.nodes.get("", name)
-            if node is None or not node.ready or not asked.fits_in(node.node.capacity):
-                return name
-        return ""
-
     async def _create(
         self, view: JobView, meaning: Meaning, step: Step, pods: Mapping[MemberId, PodView]
     ) -> None:
         record = step.record
-        gone = self._gone(meaning, record, step.create)
-        if gone:
-            await self._take_back(view, meaning, record, f"the node {gone} is gone")
+        room = room_for(
+            meaning, record, step.create, pods, self._node, self._caches.pods, self._now()
+        )
+        if room.lost:
+            await self._take_back(view, meaning, record, room.lost)
             return
-        crowded = self._crowded(meaning, record, pods)
-        if crowded:
-            since_s = record.admitted_at_s or 0.0
-            limit_s = meaning.job.spec.kubernetes.bind_timeout_s + meaning.policy.grace_s
-            if self._now() < since_s + limit_s:
-                self._work.add(view.key, _LOOK_AGAIN_S)
-            else:
-                await self._take_back(view, meaning, record, f"no room on {crowded} after all")
+        if not room.ready:
+            self._work.add(view.key, _LOOK_AGAIN_S)
             return
         try:
             made = await self._carrier.create(view, meaning, record, step.create)
@@ -375,21 +304,3 @@ class Controller:
         back = take_back(record, message, self._now())
         await self._statuses.save(view, meaning, back, self._caches.pods_of(view), self._now())
         self._work.add(view.key)
-
-
-def stalled_of(job: TrainingJob, last: LastStep | None) -> Stalled | None:
-    """Whether the job has answered for longer than it allows without having made a step."""
-    policy = job.spec.failure_policy
-    if policy.on_stall is OnStall.WARN or policy.stall_timeout_s is None or last is None:
-        return None
-    lasts_s = last.asked_s - last.at_s
-    if lasts_s < policy.stall_timeout_s:
-        return None
-    lasts = wording.duration(round(lasts_s))
-    limit = wording.duration(policy.stall_timeout_s)
-    return Stalled(last.epoch, f"no step for {lasts}: its stallTimeout is {limit}")
-
-
-def _told(record: Record, found: Stuck) -> Record:
-    told = found.told(record.message)
-    return record if told == record.message else replace(record, message=told)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from mooring.bodies.kubernetes.token import Key, key_manifest, new_key, parse_key
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Object
+from mooring.backends.kubernetes.api.errors import AlreadyExists, KubeError, NotFound
+from mooring.backends.kubernetes.api.resources import SECRET
+from mooring.backends.kubernetes.objects.token import Key, key_manifest, new_key, parse_key
 from mooring.install.names import KEY_SECRET
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Object
-from mooring.kubeapi.errors import AlreadyExists, KubeError, NotFound
-from mooring.kubeapi.resources import SECRET
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Json, Object, mapping, number, text
-from mooring.kubeapi.errors import AlreadyExists, Conflict, KubeError, NotFound
-from mooring.kubeapi.resources import LEASE
-from mooring.kubeapi.times import parse_time, write_time
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Json, Object, mapping, number, text
+from mooring.backends.kubernetes.api.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mooring.backends.kubernetes.api.resources import LEASE
+from mooring.backends.kubernetes.api.times import parse_time, write_time
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import Access
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.kubeconfig import Access
 from mooring.operator import garbage
 from mooring.operator.controller import Controller, Settings
 from mooring.operator.leader import Leader, LeaseSettings

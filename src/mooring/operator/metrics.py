@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from mooring.kubeapi.connection import Call
+from mooring.backends.kubernetes.api.connection import Call
 
 
 class Metrics:

@@ -9,42 +9,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from mooring.bodies.kubernetes.live import MemberLive, parse_live
-from mooring.bodies.kubernetes.pods import PodView
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Key
-from mooring.kubeapi.errors import KubeError
-from mooring.operator.asking import ask_launcher
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Key
+from mooring.backends.kubernetes.api.errors import KubeError
+from mooring.backends.kubernetes.jobs.ask_launcher import ask_launcher
+from mooring.backends.kubernetes.jobs.live_figures import (
+    LastStep,
+    Live,
+    all_done,
+    counts_of,
+    pinning_of,
+    rate_of,
+)
+from mooring.backends.kubernetes.objects.live import MemberLive, parse_live
+from mooring.backends.kubernetes.objects.pods import PodView
 
 log = logging.getLogger(__name__)
 
 _PARALLEL = 8
 _ANSWER_S = 3.0
-#: Members that a status names; of more, those that lack what they asked for come first.
-_MOST_NAMED = 32
-
-
-@dataclass(frozen=True)
-class Live:
-    """What is written to the status."""
-
-    examples_per_s: float | None = None
-    step: int | None = None
-    pinning: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class LastStep:
-    """When a job of this epoch was seen to have made another step, by the operator's clock.
-
-    `asked_s` is when it last answered: one that cannot be asked is not one that stands still.
-    """
-
-    epoch: int
-    at_s: float
-    asked_s: float
 
 
 @dataclass(frozen=True)
@@ -135,50 +120,3 @@ class Pulse:
             return
         self._last_steps[job.uid] = LastStep(epoch, last.at_s, now_s)
         self._changed(job.key)
-
-
-def counts_of(members: Mapping[str, MemberLive]) -> dict[str, tuple[int | None, float | None]]:
-    """What grows with each step, of members that report any."""
-    return {
-        name: (one.step, one.examples)
-        for name, one in members.items()
-        if one.step is not None or one.examples
-    }
-
-
-def all_done(members: Mapping[str, MemberLive]) -> bool:
-    """Has somebody made all steps that were announced?"""
-    return any(
-        one.total is not None and one.step is not None and one.step >= one.total
-        for one in members.values()
-    )
-
-
-def rate_of(
-    before: Mapping[str, MemberLive], after: Mapping[str, MemberLive], passed_s: float
-) -> float | None:
-    """Examples a second of all members together; None if nobody counts any.
-
-    A member that has started anew counts from zero: what it lost is not taken off.
-    """
-    done, counted = 0.0, False
-    for name, one in after.items():
-        if one.examples is None:
-            continue
-        counted = True
-        earlier = before[name].examples if name in before else None
-        gained = one.examples - (earlier or 0.0)
-        done += gained if gained >= 0 else one.examples
-    return done / passed_s if counted and passed_s > 0 else None
-
-
-def pinning_of(members: Mapping[str, MemberLive]) -> dict[str, str]:
-    """Member -> `exclusive 2-3`, or `shared 0-7` and why it is not exclusive as it should be."""
-    order = sorted(members, key=lambda name: (not members[name].why, name))
-    return {name: _words(members[name]) for name in order[:_MOST_NAMED] if members[name].cpus}
-
-
-def _words(one: MemberLive) -> str:
-    if one.own:
-        return f"exclusive {one.cpus}"
-    return f"shared {one.cpus}: {one.why}" if one.why else f"shared {one.cpus}"

@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.backends.kubernetes.api.cache import Cache
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.errors import Conflict
+from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.resources import POOL, VALIDATING_WEBHOOK
+from mooring.backends.kubernetes.jobs.pools import access_rules, parse_pool
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
 from mooring.brain.queue.order import CLASSES
 from mooring.install.names import WEBHOOK_CONFIGURATION, webhook_host
-from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.errors import Conflict
-from mooring.kubeapi.kubeconfig import Access
-from mooring.kubeapi.resources import POOL, VALIDATING_WEBHOOK
 from mooring.model.errors import Problem
-from mooring.operator.jobs import meaning_of
 from mooring.operator.main import Process, run_operator
-from mooring.operator.pools import access_rules, parse_pool
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
 from mooring.planning import priority_of

@@ -13,16 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from mooring.backends.kubernetes.api.errors import ApiError, Conflict, KubeError
+from mooring.backends.kubernetes.jobs import admission
+from mooring.backends.kubernetes.jobs.admission import Candidate
+from mooring.backends.kubernetes.jobs.pools import access_rules
+from mooring.backends.kubernetes.jobs.record import Stage
+from mooring.backends.kubernetes.jobs.training_job import Meaning, job_key
 from mooring.brain import queue
-from mooring.kubeapi.errors import ApiError, Conflict, KubeError
-from mooring.operator import admission
-from mooring.operator.admission import Candidate
 from mooring.operator.caches import Caches
-from mooring.operator.cycle import admit, release
-from mooring.operator.jobs import Meaning, job_key
 from mooring.operator.metrics import Metrics
-from mooring.operator.pools import access_rules
-from mooring.operator.record import Record, Stage
 from mooring.operator.statuses import Statuses
 from mooring.operator.work import WorkQueue
 
@@ -158,7 +157,7 @@ class Rounds:
 
     async def _carry_out(self, decision: queue.Decision, one: Candidate, now_s: float) -> bool:
         """False if the job has changed since it was decided on."""
-        record = _after(decision, one, now_s)
+        record = admission.record_after(decision, one, now_s)
         if isinstance(decision, queue.Wait):
             record = replace(record, message=record.message + self._not_ready())
         pods = self._caches.pods_of(one.view)
@@ -185,23 +184,3 @@ class Rounds:
         if not count:
             return ""
         return f" {count} node{'s are' if count > 1 else ' is'} not ready."
-
-
-def _after(decision: queue.Decision, one: Candidate, now_s: float) -> Record:
-    """The job's record once the decision holds. A gang that grows or shrinks starts anew: its
-    members are told of each other when they start."""
-    record, policy = one.record, one.meaning.policy
-    next_epoch = record.state.epoch + 1 if record.state else record.epoch
-    match decision:
-        case queue.Admit(plan=plan):
-            return admit(record, plan, policy, now_s)
-        case queue.Grow(plan=plan):
-            return admit(replace(record, epoch=next_epoch), plan, policy, now_s)
-        case queue.Shrink(members=members, reason=reason):
-            left = {member: slot for member, slot in record.slots.items() if member not in members}
-            smaller = replace(record, epoch=next_epoch, slots=left)
-            return replace(admit(smaller, smaller.plan(""), policy, now_s), message=reason)
-        case queue.Preempt(reason=reason):
-            return release(record, "Preempted", reason)
-        case queue.Wait(sentence=sentence):
-            return replace(record, reason="Waiting", message=sentence)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.bodies.kubernetes import names
-from mooring.kubeapi.document import Object, find, items, text
-from mooring.kubeapi.joined import Joined
-from mooring.operator.jobs import JobView
+from mooring.backends.kubernetes.api.document import Object, find, items, text
+from mooring.backends.kubernetes.api.joined import Joined
+from mooring.backends.kubernetes.jobs.training_job import JobView
+from mooring.backends.kubernetes.objects import names
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,20 +11,20 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mooring.bodies.kubernetes.pods import PodView
+from mooring.backends.kubernetes.api.document import Json, Object, number, texts
+from mooring.backends.kubernetes.api.errors import Invalid, NotFound
+from mooring.backends.kubernetes.api.joined import Joined
+from mooring.backends.kubernetes.jobs import status
+from mooring.backends.kubernetes.jobs.discretion import discreet_text
+from mooring.backends.kubernetes.jobs.live_figures import Live
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, parse_view
+from mooring.backends.kubernetes.objects.pods import PodView
 from mooring.brain import queue
-from mooring.kubeapi.document import Json, Object, number, texts
-from mooring.kubeapi.errors import Invalid, NotFound
-from mooring.kubeapi.joined import Joined
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.status import Phase
-from mooring.operator import status
 from mooring.operator.carry import Carrier
-from mooring.operator.discretion import discreet_text
-from mooring.operator.jobs import JobView, Meaning, parse_view
-from mooring.operator.pulse import Live
-from mooring.operator.record import Record, Stage
 from mooring.operator.work import WorkQueue
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from mooring.bodies.kubernetes.storage import (
+from mooring.backends.kubernetes.api.cache import Cache, Following, View
+from mooring.backends.kubernetes.api.document import Object
+from mooring.backends.kubernetes.api.resources import CLAIM, CSI_NODE, STORAGE_CLASS, VOLUME, Kind
+from mooring.backends.kubernetes.objects.storage import (
     LimitsView,
     parse_claim,
     parse_class,
@@ -16,9 +19,6 @@ from mooring.bodies.kubernetes.storage import (
     parse_volume,
     storage_of,
 )
-from mooring.kubeapi.cache import Cache, Following, View
-from mooring.kubeapi.document import Object
-from mooring.kubeapi.resources import CLAIM, CSI_NODE, STORAGE_CLASS, VOLUME, Kind
 from mooring.model.resources import Counts
 from mooring.model.volumes import Storage
 

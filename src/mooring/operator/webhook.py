@@ -17,11 +17,11 @@ from typing import Any
 
 from aiohttp import web
 
+from mooring.backends.kubernetes.jobs.discretion import discreet
+from mooring.backends.kubernetes.jobs.pool_access import access_of
 from mooring.install.names import WEBHOOK_PATH
 from mooring.model.errors import BadInput, Problem
-from mooring.operator.access import access_of
 from mooring.operator.caches import unreadable
-from mooring.operator.discretion import discreet
 from mooring.spec.changes import forbidden_changes
 from mooring.spec.job import TrainingJob
 from mooring.spec.load import check_pool

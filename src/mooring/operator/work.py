@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import time
 
-from mooring.kubeapi.document import Key
+from mooring.backends.kubernetes.api.document import Key
 
 _FIRST_BACKOFF_S = 0.1
 _LONGEST_BACKOFF_S = 60.0

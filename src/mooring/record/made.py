@@ -25,6 +25,7 @@ FILES = (
     "job.yaml",
     "launcher.pyz",
     "output.log",
+    "pinned",
     "plan.json",
     "released",
     "report.json",

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mooring.model.member import Gang, MemberId
+from mooring.model.member import Duty, Gang, MemberId
 from mooring.model.plan import Plan, Slot
 from mooring.model.resources import Resources
 from mooring.record.journal import JsonValue
@@ -63,7 +64,7 @@ def plan_document(gang: Gang, plan: Plan) -> dict[str, JsonValue]:
     return {
         "job": plan.job,
         "preset": gang.preset.value,
-        "server_roles": list(gang.server_roles),
+        "duties": {role: gang.duty_of(role).value for role in gang.roles},
         "members": members,
         "waiting": [member.name for member in plan.waiting],
         "notes": list(plan.notes),
@@ -82,7 +83,11 @@ class StoredPlan:
     waiting: tuple[str, ...]
     notes: tuple[str, ...]
     preset: str
-    server_roles: tuple[str, ...]
+    duties: Mapping[str, Duty]
+
+    @property
+    def server_roles(self) -> tuple[str, ...]:
+        return tuple(role for role, duty in self.duties.items() if duty is Duty.SERVES)
 
 
 def read_plan(path: Path) -> StoredPlan | None:
@@ -95,10 +100,17 @@ def read_plan(path: Path) -> StoredPlan | None:
             tuple(name for name in _texts(plan.get("waiting", [])) if is_member(name)),
             _texts(plan.get("notes", [])),
             _text(plan.get("preset", "")),
-            _texts(plan.get("server_roles", [])),
+            _duties(plan),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _duties(plan: Any) -> dict[str, Duty]:
+    """Plans of earlier versions name those that serve, and nobody else."""
+    served = dict.fromkeys(_texts(plan.get("server_roles", [])), Duty.SERVES)
+    named = plan.get("duties", {})
+    return {**served, **{role: Duty(named[role]) for role in _texts(list(named))}}
 
 
 def read_holdings(path: Path) -> list[Holding]:

@@ -59,6 +59,13 @@ def is_dead(pid: int, mark: str) -> bool:
     return not is_alive(pid, mark)
 
 
+def of_this_boot(mark: str) -> bool:
+    """Whether the process with this mark was started since the machine was; True where marks do not
+    tell."""
+    boot, slash, _ = mark.partition("/")
+    return not (_LINUX and slash) or boot == _boot_id()
+
+
 @cache
 def own_pid_namespace() -> str:
     """Its number; '' where that cannot be read."""

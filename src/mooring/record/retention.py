@@ -23,10 +23,11 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A run that is over, and since when (unix seconds)."""
+    """A run that is over, and since when (unix seconds); `pinned`: it is to be kept."""
 
     run: RunRecord
     ended_s: float
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Removed:
 
 def ended_runs() -> list[EndedRun]:
     """Every run of this user that is over, oldest first."""
-    found = [EndedRun(run, _ended_s(run)) for run in list_runs() if is_over(run)]
+    found = [EndedRun(run, _ended_s(run), run.pinned) for run in list_runs() if is_over(run)]
     return sorted(found, key=lambda each: (each.ended_s, each.run.info.id))
 
 
@@ -59,15 +60,49 @@ def is_over(run: RunRecord) -> bool:
     return not own_process and run.released_file.exists() and run.report_file.exists()
 
 
+@dataclass(frozen=True)
+class KeptRuns:
+    """How many ended runs are kept at most, for how long, on how much disk; None: no matter."""
+
+    most_runs: int | None = None
+    most_age_s: float | None = None
+    most_bytes: int | None = None
+
+    @property
+    def limited(self) -> bool:
+        return any(
+            limit is not None for limit in (self.most_runs, self.most_age_s, self.most_bytes)
+        )
+
+
+def beyond(ended: Sequence[EndedRun], kept: KeptRuns, now_s: float) -> list[EndedRun]:
+    """Those that any of the limits is exceeded by, oldest first. Runs that are pinned stay, and
+    count. `ended` is in the order of time."""
+    gone = []
+    total_bytes = 0
+    for number, each in enumerate(reversed(ended), start=1):
+        over = kept.most_runs is not None and number > kept.most_runs
+        over = over or (kept.most_age_s is not None and now_s - each.ended_s > kept.most_age_s)
+        if kept.most_bytes is not None and not over:
+            total_bytes += size_of(each.run.root)
+            over = total_bytes > kept.most_bytes
+        if over and not each.pinned:
+            gone.append(each)
+    return gone[::-1]
+
+
 def to_remove(
     ended: Sequence[EndedRun], now_s: float, older_than_s: float | None, keep: int | None
 ) -> list[EndedRun]:
     """Those that ended longer ago than that and are not among the last `keep`; None: no matter.
-
-    `ended` is in the order of time.
+    Runs that are pinned stay. `ended` is in the order of time.
     """
-    beyond = ended if keep is None else ended[: max(0, len(ended) - keep)]
-    return [each for each in beyond if older_than_s is None or now_s - each.ended_s > older_than_s]
+    surplus = ended if keep is None else ended[: max(0, len(ended) - keep)]
+    return [
+        each
+        for each in surplus
+        if not each.pinned and (older_than_s is None or now_s - each.ended_s > older_than_s)
+    ]
 
 
 def remove(ended: EndedRun, *, dry_run: bool) -> Removed:

@@ -15,6 +15,7 @@ files.json        which they were, so that nothing else is removed with them
 released          empty; exists once the run holds nothing any more
 stop              exists once somebody has asked a program that carries the run to stop it
 report.json       the figures, once the run has ended
+pinned            empty; exists while the run is to be kept (`moor pin`)
 output.log        what `moor` itself printed, of a run with `--detach`
 fix.json          the probe before it and the remedies, of a run with `--fix`
 """
@@ -63,10 +64,26 @@ class RunInfo:
     """False: its process is a program that does more than this run; `stop_file` stops it."""
     pid_mark: str = ""
     """Of the process (`process_mark`); '' in runs of earlier versions, which have seconds only."""
+    queue_job: str = ""
+    """The job's id in the queue of `moor serve`; '' for a run that did not come from there."""
 
     @property
     def start_mark(self) -> str:
         return self.pid_mark or str(self.pid_started_s)
+
+
+@dataclass(frozen=True)
+class RunName:
+    """What a run will be called, chosen before it has a folder: its id and its token."""
+
+    id: str
+    token: str
+
+
+def new_run_name(job: str) -> RunName:
+    """`JOB-MMDD-HHMMSS-xxxx` by the local time, and a token whose beginning it ends with."""
+    token = secrets.token_hex(3)
+    return RunName(f"{job}-{time.strftime('%m%d-%H%M%S')}-{token[:4]}", token)
 
 
 @dataclass(frozen=True)
@@ -143,6 +160,15 @@ class RunRecord:
         """Exists once the run holds nothing any more, though its process may live on a little."""
         return self.root / RELEASED
 
+    @property
+    def pinned_file(self) -> Path:
+        """Made by whoever wants the run to be kept, however many there are."""
+        return self.root / "pinned"
+
+    @property
+    def pinned(self) -> bool:
+        return self.pinned_file.exists()
+
     def holds(self) -> bool:
         """Whether what its plan gives it is still its own."""
         return not self.released_file.exists() and self.alive()
@@ -171,12 +197,16 @@ def create_run(
     source: str,
     version: str,
     stops_by_signal: bool = True,
+    name: RunName | None = None,
+    queue_job: str = "",
 ) -> RunRecord:
-    """Make a run directory, in the state home or at `directory`, findable by its id."""
+    """Make a run directory, in the state home or at `directory`, findable by its id.
+
+    `name`: as a queue has chosen it; a second run of that name fails.
+    """
     now_s = time.time()
-    token = secrets.token_hex(3)
-    run_id = f"{job}-{time.strftime('%m%d-%H%M%S', time.localtime(now_s))}-{token[:4]}"
-    index = runs_dir() / run_id
+    name = name or new_run_name(job)
+    index = runs_dir() / name.id
     try:
         if directory is None:
             root = index
@@ -199,8 +229,8 @@ def create_run(
         for folder in ("logs", "samples", "members"):
             make_folder(root / folder)
         info = RunInfo(
-            id=run_id,
-            token=token,
+            id=name.id,
+            token=name.token,
             job=job,
             pid=os.getpid(),
             pid_started_s=now_s,
@@ -211,6 +241,7 @@ def create_run(
             source=source,
             stops_by_signal=stops_by_signal,
             pid_mark=mark_of(os.getpid()),
+            queue_job=queue_job,
         )
         write_whole(root / "run.json", json.dumps(asdict(info), indent=1))
     except OSError as error:
@@ -265,7 +296,8 @@ def holding_runs() -> list[RunRecord]:
 
 
 def find_run(name: str) -> RunRecord:
-    """A run by path, id, unique beginning of an id, job name (its latest run) or `last`."""
+    """A run by path, id, unique beginning of an id, id of a queue's job or name of a job (the
+    latest run of either), or `last`."""
     if os.sep in name or name in (".", ".."):
         run = open_run(Path(name))
         if run is None:
@@ -277,9 +309,10 @@ def find_run(name: str) -> RunRecord:
     if name == "last" and runs:
         return runs[-1]
     exact = [run for run in runs if run.info.id == name]
+    by_queue_job = [run for run in runs if name and run.info.queue_job == name]
     by_job = [run for run in runs if run.info.job == name]
     begins = [run for run in runs if run.info.id.startswith(name)]
-    for candidates in (exact, by_job[-1:], begins):
+    for candidates in (exact, by_queue_job[-1:], by_job[-1:], begins):
         if len(candidates) == 1:
             return candidates[0]
     if begins:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mooring.model.amounts import rough_duration
+
 #: A rate over less than this says nothing.
 _LEAST_SPAN_S = 0.1
 #: The first estimates change much (the first steps compile, open files, fill caches): not shown.
@@ -48,13 +50,5 @@ def estimate_s(points: list[tuple[float, float]], total: int, now_s: float) -> f
 
 
 def about(seconds: float) -> str:
-    """`about 40 s`, `about 5 min`, `about 3 h 20 min`: no finer than it can be known."""
-    if seconds < 60:
-        return f"about {max(5, 5 * round(seconds / 5))} s"
-    if seconds < 3600:
-        return f"about {round(seconds / 60)} min"
-    hours, minutes = divmod(10 * round(seconds / 600), 60)
-    if hours >= 24:
-        days, hours = divmod(round(seconds / 3600), 24)
-        return f"about {days} d {hours} h"
-    return f"about {hours} h {minutes} min" if minutes else f"about {hours} h"
+    """`about 40 s`, `about 3 h 20 min`."""
+    return f"about {rough_duration(seconds)}"

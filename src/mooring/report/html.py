@@ -6,15 +6,12 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-
-import jinja2
 
 from mooring.record import RunRecord
-from mooring.report import text
 from mooring.report.cards import CardCurves
 from mooring.report.charts import Curve, line_chart
 from mooring.report.figures import Report
+from mooring.report.page import render_page
 from mooring.report.series import MemberSeries, Points, read_series
 from mooring.spec.document import parse_document
 
@@ -35,7 +32,8 @@ class Remark:
 def render_html(run: RunRecord, figures: Report, remarks: Sequence[Remark] | None = None) -> str:
     """`remarks`: what is wrong with the run; None: nobody has looked."""
     job_text = _job_text(run)
-    return _template().render(
+    return render_page(
+        "report/report.html.j2",
         report=figures,
         info=run.info,
         started=_moment(figures.started_s),
@@ -44,18 +42,6 @@ def render_html(run: RunRecord, figures: Report, remarks: Sequence[Remark] | Non
         commands=_commands(job_text),
         job_text=job_text,
     )
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mooring.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(size=text.size, number=text.number, duration=text.duration)
-    return environment.get_template("report.html.j2")
 
 
 def _moment(at_s: float | None) -> str:

@@ -35,6 +35,8 @@ class RunLine:
     reason: str
     directory: str
     ended: bool
+    queue_job: str = ""
+    """Its job's id in the machine's queue; '' if it did not come from there."""
 
 
 def line_of(run: RunRecord) -> RunLine:
@@ -105,4 +107,5 @@ def _line(
         reason=reason,
         directory=str(run.root),
         ended=ended,
+        queue_job=run.info.queue_job,
     )

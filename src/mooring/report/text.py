@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mooring.model.amounts import duration, size
 from mooring.model.status import MemberState, Phase
 from mooring.report.attention import others, states_of, worth_showing
 from mooring.report.columns import Column, Columns
@@ -39,27 +40,8 @@ _MOST_ROWS = 40
 _MOST_LISTED = 3
 
 
-def size(amount_bytes: float) -> str:
-    """`1536` -> `1.5 KiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(amount_bytes) < 1024 or unit == "TiB":
-            return f"{amount_bytes:.0f} {unit}" if unit == "B" else f"{amount_bytes:.1f} {unit}"
-        amount_bytes /= 1024
-    raise AssertionError
-
-
 def number(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
-
-
-def duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
 
 
 def _phase(phase: str) -> Text:

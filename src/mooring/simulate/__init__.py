@@ -1,6 +1,6 @@
 """A cluster in virtual time: the queue and the placement that run for real, on jobs that do not.
 
-Above the brain and the bodies, below the command line. Nothing here decides where or when a job
+Above the brain and the backends, below the command line. Nothing here decides where or when a job
 runs; it moves the clock, carries the brain's decisions out and keeps the figures.
 """
 

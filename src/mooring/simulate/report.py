@@ -5,42 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-import jinja2
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mooring.model.amounts import duration
 from mooring.model.strict_json import json_text
 from mooring.report.charts import Curve, line_chart
+from mooring.report.page import render_page
 from mooring.simulate.metrics import Figures
 from mooring.simulate.run import Simulated
 
 #: More jobs than this are not listed one by one in the JSON; the figures are over all of them.
 MOST_LISTED = 10_000
 _MOST_SENTENCES = 10
-
-
-def span(seconds: float) -> str:
-    """`93784` -> `1 d 2 h`: the two largest units."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for size, unit, below, name in (
-        (86_400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // below} {name}"
-    raise AssertionError
-
-
-def _moment(seconds: float) -> str:
-    """The largest unit of which there are a few: `27328` -> `7.6 h`."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _percent(share: float | None) -> str:
@@ -63,21 +41,21 @@ def _plain(value: float) -> str:
 
 _ROWS = (
     _Row("jobs ended", lambda f: f.ended, _plain, 1),
-    _Row("makespan", lambda f: f.makespan_s, span, -1),
-    _Row("completion, mean", lambda f: f.completion.mean_s, span, -1),
-    _Row("completion, median", lambda f: f.completion.median_s, span, -1),
-    _Row("completion, p95", lambda f: f.completion.p95_s, span, -1),
-    _Row("queueing, mean", lambda f: f.queueing.mean_s, span, -1),
-    _Row("queueing, median", lambda f: f.queueing.median_s, span, -1),
-    _Row("queueing, p95", lambda f: f.queueing.p95_s, span, -1),
-    _Row("queueing, longest", lambda f: f.queueing.most_s, span, -1),
+    _Row("makespan", lambda f: f.makespan_s, duration, -1),
+    _Row("completion, mean", lambda f: f.completion.mean_s, duration, -1),
+    _Row("completion, median", lambda f: f.completion.median_s, duration, -1),
+    _Row("completion, p95", lambda f: f.completion.p95_s, duration, -1),
+    _Row("queueing, mean", lambda f: f.queueing.mean_s, duration, -1),
+    _Row("queueing, median", lambda f: f.queueing.median_s, duration, -1),
+    _Row("queueing, p95", lambda f: f.queueing.p95_s, duration, -1),
+    _Row("queueing, longest", lambda f: f.queueing.most_s, duration, -1),
     _Row("CPUs in use", lambda f: f.cpu_utilisation, _percent, 1),
     _Row("memory in use", lambda f: f.memory_utilisation, _percent, 1),
     _Row("GPUs in use", lambda f: f.gpu_utilisation, _percent, 1),
     _Row("free in fragments", lambda f: f.fragmentation, _percent, -1),
     _Row("fairness of pools (Jain)", lambda f: f.fairness, lambda v: f"{v:.3f}", 1),
     _Row("preemptions", lambda f: f.preemptions, _plain, -1),
-    _Row("work lost by them", lambda f: f.lost_member_s, span, -1),
+    _Row("work lost by them", lambda f: f.lost_member_s, duration, -1),
 )
 MEANINGS = (
     "Completion is from arrival to end, queueing from arrival to the first start. "
@@ -123,8 +101,8 @@ def _pool_rows(figures: Figures) -> list[list[str]]:
             pool.name,
             f"{pool.weight:g}",
             f"{pool.jobs:,}",
-            span(pool.queueing.mean_s),
-            span(pool.queueing.p95_s),
+            duration(pool.queueing.mean_s),
+            duration(pool.queueing.p95_s),
             _percent(pool.running_share),
             _percent(pool.held_share),
             f"{pool.preemptions:,}",
@@ -176,7 +154,9 @@ def _stuck(figures: Figures) -> list[str]:
 
 def _moves(figures: Figures) -> list[str]:
     """Groups of nodes that changed hands, the first of many."""
-    lines = [f"after {span(move.at_s)}: {move.reason}" for move in figures.moves[:_MOST_SENTENCES]]
+    lines = [
+        f"after {duration(move.at_s)}: {move.reason}" for move in figures.moves[:_MOST_SENTENCES]
+    ]
     if len(figures.moves) > _MOST_SENTENCES:
         lines.append(f"and {len(figures.moves) - _MOST_SENTENCES:,} more moves of nodes")
     return lines
@@ -185,7 +165,7 @@ def _moves(figures: Figures) -> list[str]:
 def _speed(figures: Figures) -> str:
     rate = figures.events / figures.wall_s if figures.wall_s else 0.0
     return (
-        f"{figures.profile}: {span(figures.makespan_s)} simulated in {figures.wall_s:.1f} s "
+        f"{figures.profile}: {duration(figures.makespan_s)} simulated in {figures.wall_s:.1f} s "
         f"({figures.events:,} events, {figures.decisions:,} decisions, {rate:,.0f} events/s)"
     )
 
@@ -203,18 +183,13 @@ def document(results: Sequence[Simulated], source: str) -> str:
 
 def page(results: Sequence[Simulated], source: str) -> str:
     """One HTML file: no script, nothing fetched."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mooring.simulate", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     pools = [
         (one.figures.profile, _pool_rows(one.figures))
         for one in results
         if len(one.figures.pools) > 1
     ]
-    return environment.get_template("simulation.html.j2").render(
+    return render_page(
+        "simulate/simulation.html.j2",
         source=source,
         jobs=results[0].figures.jobs,
         columns=_columns(results),
@@ -247,7 +222,7 @@ def _charts(results: Sequence[Simulated]) -> list[str]:
     wanted.append(("free in fragments, %", series("fragmentation", 100.0)))
     wanted.append(("jobs waiting", series("waiting", 1.0)))
     wanted.append(("jobs ended within so long after arrival, %", curves(_ended_within)))
-    return [line_chart(title, lines, _moment) for title, lines in wanted]
+    return [line_chart(title, lines, duration) for title, lines in wanted]
 
 
 def _ended_within(one: Simulated) -> list[tuple[float, float]]:

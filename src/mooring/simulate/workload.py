@@ -13,12 +13,20 @@ from types import MappingProxyType
 from mooring.brain.queue.types import DEFAULT_POOL
 from mooring.model.affinity import ANYWHERE, NodeWish
 from mooring.model.cluster import Toleration
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset
 from mooring.model.resources import Resources
 from mooring.model.traffic import Traffic
 
-#: Roles that serve parameters: a workload names no framework that could tell.
-SERVER_ROLES = ("ps",)
+#: What roles are there for: a workload names no framework that could tell. Others train.
+DUTIES: Mapping[str, Duty] = MappingProxyType(
+    {
+        "ps": Duty.SERVES,
+        "chief": Duty.LEADS,
+        "evaluator": Duty.EVALUATES,
+        "launcher": Duty.STARTS,
+    }
+)
+SERVER_ROLES = tuple(role for role, duty in DUTIES.items() if duty is Duty.SERVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,9 @@ class Job:
                 for index in range(role.replicas)
             ),
             preset=self.preset,
-            server_roles=tuple(role.name for role in self.roles if role.name in SERVER_ROLES),
+            duties=tuple(
+                (role.name, DUTIES[role.name]) for role in self.roles if role.name in DUTIES
+            ),
             traffic=self.traffic,
         )
 

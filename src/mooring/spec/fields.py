@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema
 
+from mooring.model.amounts import format_duration
 from mooring.model.resources import format_cpu, parse_quantity
 from mooring.spec.base import reject, shorten
 
@@ -161,19 +162,6 @@ def _parse_duration_text(text: str, accepted: str) -> float:
     if not units or position < len(text) or units != sorted(set(units)):
         raise reject(text, accepted)
     return float(total)
-
-
-def format_duration(seconds: float) -> str | float:
-    """The shortest exact text of a duration; a plain number where none is exact."""
-    millis = round(seconds * 1000)
-    if millis / 1000 != seconds:
-        return seconds
-    parts = []
-    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, millis = divmod(millis, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
 
 
 #: Marks a schema for the reference page; no part of the exported schema.

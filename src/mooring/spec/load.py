@@ -24,7 +24,7 @@ from mooring.spec.source import WHOLE_FILE, name_of, read_text
 if TYPE_CHECKING:
     from mooring.model.cluster import Node
     from mooring.spec.cluster import ClusterFile
-    from mooring.spec.pools import ClusterPool
+    from mooring.spec.pools import ClusterPool, PoolsFile
 
 _MOST_PROBLEMS = 50
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -60,6 +60,13 @@ def check_pool(data: object, source: str) -> ClusterPool:
     from mooring.spec.pools import ClusterPool
 
     return _validate(ClusterPool, Document(data, {}), source)
+
+
+def parse_pools(text: str, source: str) -> PoolsFile:
+    """A pools file, of one machine. Raises BadInput."""
+    from mooring.spec.pools import PoolsFile
+
+    return _validate(PoolsFile, parse_document(text, source), source)
 
 
 def load_cluster_file(path: Path) -> ClusterFile:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from mooring.model.resources import Resources
 from mooring.spec.base import Rejection, SpecModel, describe, rejected
-from mooring.spec.fields import Duration, Label, Number, Priority, Whole
+from mooring.spec.fields import Duration, Label, Number, Priority, PriorityNumber, Whole
 from mooring.spec.role import ResourceSpec
 
 #: Kinds that pools divide, as files and as `Resources` call them.
@@ -119,3 +119,27 @@ class MoveGroups(SpecModel):
             accepted = f"less than short ({self.short:g})"
             raise rejected([Rejection(describe(self.spare), accepted, ("spare",))])
         return self
+
+
+class PoolsFile(SpecModel):
+    """A pools file: how jobs share one machine."""
+
+    api_version: Literal["mooring.dev/v1"] = Field(
+        "mooring.dev/v1",
+        alias="apiVersion",
+        description="The version of this format.",
+        examples=["mooring.dev/v1"],
+    )
+    kind: Literal["Pools"] = Field("Pools", description="What the file is.", examples=["Pools"])
+    pools: Annotated[tuple[PoolEntry, ...], Field(max_length=1000)] = Field(
+        (),
+        description="How teams share the machine. None: everybody takes from the same.",
+        examples=[[{"name": "ads", "guaranteed": {"gpu": 2}}]],
+    )
+    priority_classes: Annotated[dict[Label, PriorityNumber], Field(max_length=1000)] = Field(
+        {},
+        alias="priorityClasses",
+        description="Names that jobs may write in `spec.priority`, each with its number; beside "
+        "`low` (-60), `normal` (0), `high` (60) and `urgent` (600), which may be given others.",
+        examples=[{"nightly": -100}],
+    )

@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from mooring.model.amounts import format_duration
 from mooring.spec.cluster import ClusterFile
-from mooring.spec.fields import KIND, format_duration
+from mooring.spec.fields import KIND
 from mooring.spec.job import TrainingJob
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from mooring.model.member import Duty
 from mooring.record import RunRecord, Tail
 from mooring.record.journal import JsonValue, Line
 from mooring.stacks.classify import Stack
@@ -127,25 +128,23 @@ class StallWatch:
     """Call `poll` often, `close` at the end. `limit_s`: after so long the job wants to act."""
 
     run: RunRecord
-    roles: Mapping[str, str]
-    """Member -> role. An evaluator may wait for long: it is left out."""
-    server_roles: Iterable[str]
+    duties: Mapping[str, Duty]
+    """Member -> what it is there for. Who evaluates may wait for long: it is left out."""
     tool: str | None
     why_no_tool: str
     limit_s: float | None = None
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
-        serve = set(self.server_roles)
         self._members = {
             name: _Member(
                 Tail(self.run.sample_file(name)),
                 self.run.log_file(name),
-                serves=role in serve,
-                starts=role == "launcher",
+                serves=duty is Duty.SERVES,
+                starts=duty is Duty.STARTS,
             )
-            for name, role in self.roles.items()
-            if role != "evaluator"
+            for name, duty in self.duties.items()
+            if duty is not Duty.EVALUATES
         }
         self._due_s = 0.0
         self._look: _Look | None = None

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mooring.report.text import size
+from mooring.model.amounts import size
 from mooring.variables.compare import Comparison
 
 _MOST_SHOWN = 20

@@ -21,8 +21,8 @@ from aiohttp import web
 
 from kube.cluster.bed import free_ports
 from kube.cluster.control_plane import ControlPlane
-from mooring.kubeapi.codec import is_protobuf
-from mooring.kubeapi.streams import Frames, Lines
+from mooring.backends.kubernetes.api.codec import is_protobuf
+from mooring.backends.kubernetes.api.streams import Frames, Lines
 from support.wire import event, message
 
 SESSION = web.AppKey("session", aiohttp.ClientSession)

@@ -14,7 +14,7 @@ from sample_jobs import SHORTEST, full
 
 from kube.cluster.client import ApiError
 from kube.cluster.control_plane import ControlPlane
-from mooring.operator.jobs import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
 from mooring.spec import TrainingJob
 from support.waiting import until
 

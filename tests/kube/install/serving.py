@@ -11,8 +11,8 @@ from typing import Any
 from kube.cluster.client import ApiError, Client
 from kube.cluster.control_plane import ControlPlane
 from kube.install.objects import refused_by_webhook
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
 from mooring.install.names import WEBHOOK_CONFIGURATION, WEBHOOK_PATH
-from mooring.operator.jobs import meaning_of
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
 from support.waiting import until

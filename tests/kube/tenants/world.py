@@ -17,7 +17,7 @@ from kube.cluster.puppets import Puppets, puppets
 from kube.objects import pods_path
 from kube.operator import GROUP, Flags, Jobs, OperatorProcess, install, jobs_path, training_job
 from kube.operator import operator as run_operator
-from mooring.operator.jobs import STOP
+from mooring.backends.kubernetes.jobs.training_job import STOP
 from support.waiting import until
 
 POOL = "good"

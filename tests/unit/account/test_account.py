@@ -203,7 +203,7 @@ def test_a_chief_waits_for_its_workers_not_for_their_server() -> None:
     waits = Place(Spot("S", "futex", stack=(MAIN,)), members=("ps-0",))
     account = account_of(
         [
-            member("chief-0", looks((waits, 100))),
+            member("chief-0", looks((waits, 100)), leads=True),
             member("worker-0", looks((OWN_RUNS, 90), (AT_SERVER, 10))),
             member("ps-0", looks((IDLE, 80), (OWN_RUNS, 20)), serves=True),
         ]

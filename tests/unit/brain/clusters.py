@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mooring.model.cluster import Cpu, Gpu, Node, Snapshot
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan, Refusal
 from mooring.model.resources import Resources
 
@@ -53,7 +53,7 @@ def members(role: str, count: int, cpu: float = 1, **more: Any) -> tuple[Member,
 
 
 def gang(preset: str | Preset, *groups: Sequence[Member], **more: Any) -> Gang:
-    more.setdefault("server_roles", ("ps",))
+    more.setdefault("duties", (("ps", Duty.SERVES), ("chief", Duty.LEADS)))
     return Gang("job", tuple(itertools.chain(*groups)), Preset(preset), **more)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.brain import place
 from mooring.model.cluster import Node, NodeUse, Snapshot, Taint, Toleration
-from mooring.model.member import Gang, Member, Pinning, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Member, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan, Refusal
 from mooring.model.resources import Resources
 
@@ -97,7 +97,7 @@ def gangs(draw: st.DrawFn, most: int, all_or_nothing: bool = True) -> Gang:
         "job",
         tuple(draw(st.permutations(found))),
         draw(st.sampled_from(Preset)),
-        ("ps",),
+        (("ps", Duty.SERVES), ("chief", Duty.LEADS)),
         tuple(draw(st.lists(rules(), max_size=2)) if draw(st.booleans()) else ()),
         all_or_nothing,
     )
@@ -194,7 +194,7 @@ def test_servers_are_even_where_room_allows(count: int, servers: int, workers: i
         "job",
         members("worker", workers) + members("ps", servers, 2),
         Preset.SPREAD_PS,
-        ("ps",),
+        (("ps", Duty.SERVES),),
     )
     plan = place(gang, Snapshot(tuple(node(f"n{i}", 32) for i in range(count))))
     assert isinstance(plan, Plan)

@@ -28,7 +28,7 @@ from mooring.model.cluster import (
     Snapshot,
     TopologyManager,
 )
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan
 from mooring.model.resources import Resources
 
@@ -72,7 +72,7 @@ def tight_gangs(draw: st.DrawFn, most: int) -> Gang:
         "job",
         tuple(found),
         draw(st.sampled_from(Preset)),
-        ("ps",),
+        (("ps", Duty.SERVES),),
         tuple(draw(st.lists(rule, max_size=1))),
     )
 

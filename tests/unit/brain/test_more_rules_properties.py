@@ -104,7 +104,7 @@ def gangs(draw: st.DrawFn) -> Gang:
         )
     )
     preset = draw(st.sampled_from([Preset.SPREAD, Preset.PACK]))
-    return Gang("job", tuple(found), preset, (), spreads=tuple(spreads))
+    return Gang("job", tuple(found), preset, {}, spreads=tuple(spreads))
 
 
 def wrong(job: Gang, snapshot: Snapshot, where: Mapping[MemberId, str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from mooring.brain import place
 from mooring.brain.only_node import plan_on_only_node
 from mooring.model.affinity import NodeWish
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node, NodeUse, Snapshot, Taint
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan
 from mooring.model.resources import Resources
 from mooring.model.volumes import Storage, Volume
@@ -61,7 +61,7 @@ def gangs(draw: st.DrawFn) -> Gang:
         "job",
         tuple(members),
         draw(st.sampled_from(Preset)),
-        server_roles=("ps",),
+        duties=(("ps", Duty.SERVES), ("chief", Duty.LEADS)),
         all_or_nothing=draw(st.booleans()),
     )
 

@@ -100,7 +100,7 @@ def test_colocate_does_not_insist_on_workers_beside_every_server() -> None:
 
 
 def test_colocate_without_servers_is_an_even_spread() -> None:
-    plan = placed("colocate", nodes(2), members(WORKER, 4), server_roles=())
+    plan = placed("colocate", nodes(2), members(WORKER, 4), duties=())
     assert role_counts(plan, WORKER) == {"n0": 2, "n1": 2}
 
 

@@ -17,7 +17,7 @@ from mooring.brain.layout import Layout
 from mooring.brain.ranks import deal
 from mooring.brain.traffic import busiest_link
 from mooring.model.cluster import Snapshot
-from mooring.model.member import Gang
+from mooring.model.member import Duty, Gang
 from mooring.model.plan import Plan, Refusal
 from mooring.model.traffic import Pattern, Traffic
 
@@ -110,6 +110,6 @@ def test_each_node_is_entered_once_and_the_seats_stay(data: st.DataObject) -> No
     assert all(times == 1 for times in entries(walk(plan)).values())
     assert [placement.member for placement in plan.placements] == [m.id for m in job.members]
     assert ClusterState(Snapshot(cluster)).place(job) == plan
-    served: Gang = replace(job, traffic=None, server_roles=("worker",))
+    served: Gang = replace(job, traffic=None, duties=(("worker", Duty.SERVES),))
     other = ClusterState(Snapshot(cluster)).place(served)
     assert Counter(walk(plan)) == Counter(walk(other))

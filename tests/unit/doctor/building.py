@@ -8,6 +8,7 @@ from typing import Any
 from mooring.doctor.facts import CpuPlace, MemberFacts, NicFacts, NodeFacts, RunFacts, Use
 from mooring.doctor.finding import Found
 from mooring.doctor.registry import NODE_CHECKS, RUN_CHECKS
+from mooring.frameworks import Duty
 from mooring.spec import parse_job
 from mooring.variables import PartFacts
 
@@ -22,6 +23,13 @@ spec:
     ps: {replicas: 2, resources: {cpu: 1, memory: 1Gi}}
     worker: {replicas: 2, resources: {cpu: 1, memory: 1Gi}}
 """
+
+PARAMETER_SERVERS = {
+    "ps": Duty.SERVES,
+    "chief": Duty.LEADS,
+    "evaluator": Duty.EVALUATES,
+    "launcher": Duty.STARTS,
+}
 
 
 def use(**changes: Any) -> Use:
@@ -58,7 +66,7 @@ def run(
     return RunFacts(
         run="job-1",
         job=parse_job(job, "job.yaml"),
-        server_roles=("ps",),
+        duties=PARAMETER_SERVERS,
         members=members,
         nics=nics,
         variables=variables,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from building import JOB
 
+from mooring.backends.kubernetes.client.report import JobReport, MemberReport
+from mooring.backends.kubernetes.client.submit import Progress
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
 from mooring.doctor import diagnose_run
-from mooring.operator.jobs import meaning_of
-from mooring.remote.doctor import facts_of
-from mooring.remote.report import JobReport, MemberReport
-from mooring.remote.submit import Progress
+from mooring.doctor.read_job import facts_of
 from mooring.spec import parse_job
 
 PINNED = JOB.replace("command", "pinning: exclusive\n  image: train:1\n  command")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from mooring.backends.kubernetes.api.times import write_seconds
 from mooring.doctor import Diagnosis, diagnose_cluster
 from mooring.doctor.facts import ClusterFacts, GangFacts
 from mooring.doctor.finding import Confidence
-from mooring.kubeapi.times import write_seconds
-from mooring.remote.gangs import gangs_of, read_gangs
+from mooring.doctor.read_gangs import gangs_of, read_gangs
 from unit.kubeapi.fake_server import serving
 
 NOW_S = 1_800_000_000.0
@@ -63,7 +63,7 @@ def test_a_gang_that_holds_cards_and_waits_for_more() -> None:
     ]
     says = (
         "PyTorchJob team/bert: 2 of 4 pods have a node and hold 8 GPUs; the others have waited "
-        "for 1.5 h"
+        "for 1 h 30 min"
     )
     assert found(pods) == [("gang-half-started", says, Confidence.LIKELY)]
 

@@ -90,7 +90,7 @@ def test_what_a_checkpoint_finding_tells() -> None:
     [found] = judged("checkpoint-often", trainer(seen), quiet)
     assert found.says == "worker-0: 50 % of the time goes into checkpoints: 1.0 s every 2.0 s"
     # 49 × 2 s
-    assert "49 times less often costs 2 % (every 98 s or longer)" in found.remedy.does
+    assert "49 times less often costs 2 % (every 2 min or longer)" in found.remedy.does
     assert "EVERY = 49 * every_now" in found.remedy.code
     assert found.remedy.where == "train (train.py:40)"
     assert found.members == ("worker-0",)

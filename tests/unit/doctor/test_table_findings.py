@@ -24,7 +24,7 @@ SERVERS = (
 def test_whole_tables_are_told_with_their_share() -> None:
     parts = (replace(TABLE, whole=True, keras_layer=True), KERNEL)
     [found] = check_run("ps-whole-table", run(*SERVERS, variables=parts))
-    assert "table whole: 61 MiB, 100 %" in found.says
+    assert "table whole: 61.0 MiB, 100 %" in found.says
     # 0.5 + 0.48 × 61 / 61
     assert found.weight == pytest.approx(0.98)
     assert [str(one) for one in found.remedy.changes] == ["spec.variables.lookups: rows"]
@@ -96,7 +96,7 @@ def test_parts_of_a_divided_table_count_together() -> None:
     )
     # Two parts of 3 MiB are a table of 6.
     [found] = check_run("ps-whole-table", run(*SERVERS, variables=halves))
-    assert "6 MiB" in found.says
+    assert "6.0 MiB" in found.says
 
 
 def test_a_hot_server_names_what_it_holds() -> None:

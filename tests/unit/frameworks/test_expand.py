@@ -10,7 +10,7 @@ from framework_jobs import make_job
 from mooring.frameworks import expand, success_policy
 from mooring.model.cluster import Toleration
 from mooring.model.errors import BadInput
-from mooring.model.member import Pinning, Preset, Relation, Restart
+from mooring.model.member import Duty, Pinning, Preset, Relation, Restart
 from mooring.model.resources import Resources
 from mooring.model.topology_spread import TopologySpread
 from mooring.spec.load import parse_job
@@ -42,6 +42,30 @@ def test_every_copy_of_a_role_is_a_member_in_file_order() -> None:
     assert gang.server_roles == ("ps",)
     assert gang.all_or_nothing
     assert {member.hostname for member in gang.members} >= {"demo-ps-1", "demo-chief-0"}
+
+
+@pytest.mark.parametrize(
+    ("framework", "roles", "duties"),
+    [
+        ("tensorflow", {"chief": {}, "ps": {}, "worker": {}, "evaluator": {}},
+         {"chief": Duty.LEADS, "ps": Duty.SERVES, "worker": Duty.TRAINS,
+          "evaluator": Duty.EVALUATES}),
+        ("mpi", {"launcher": {}, "worker": {}}, {"launcher": Duty.STARTS, "worker": Duty.TRAINS}),
+        ("pytorch", {"master": {}, "worker": {}}, {"master": Duty.TRAINS, "worker": Duty.TRAINS}),
+        # Names mean nothing by themselves.
+        ("indexed", {"ps": {}, "chief": {}}, {"ps": Duty.TRAINS, "chief": Duty.TRAINS}),
+    ],
+)  # fmt: skip
+def test_a_framework_knows_what_its_roles_are_there_for(
+    framework: str, roles: dict[str, Any], duties: dict[str, Duty]
+) -> None:
+    gang = expand(make_job(framework, roles))
+    assert {role: gang.duty_of(role) for role in gang.roles} == duties
+
+
+def test_a_chief_of_a_ring_trains_like_the_others() -> None:
+    job = make_job("tensorflow", {"chief": {}, "worker": {}}, strategy="all-reduce")
+    assert expand(job).duty_of("chief") is Duty.TRAINS
 
 
 def test_role_settings_go_over_those_of_the_job() -> None:

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.entry import entry
-from mooring.bodies.kubernetes import storage
-from mooring.bodies.kubernetes.kubelet import parse_configz
-from mooring.bodies.kubernetes.live import parse_live
-from mooring.bodies.kubernetes.nodes import parse_node
-from mooring.bodies.kubernetes.pods import parse_pod
-from mooring.bodies.kubernetes.topology import parse_topology
-from mooring.kubeapi import codec
-from mooring.kubeapi.errors import api_error
-from mooring.kubeapi.kubeconfig import load_access
-from mooring.kubeapi.streams import Frames, Lines
+from mooring.backends.kubernetes.api import codec
+from mooring.backends.kubernetes.api.errors import api_error
+from mooring.backends.kubernetes.api.kubeconfig import load_access
+from mooring.backends.kubernetes.api.streams import Frames, Lines
+from mooring.backends.kubernetes.client.submit import progress_of
+from mooring.backends.kubernetes.jobs.live_figures import all_done, counts_of, pinning_of
+from mooring.backends.kubernetes.jobs.pools import parse_pool
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view, record_of
+from mooring.backends.kubernetes.objects import storage
+from mooring.backends.kubernetes.objects.kubelet import parse_configz
+from mooring.backends.kubernetes.objects.live import parse_live
+from mooring.backends.kubernetes.objects.nodes import parse_node
+from mooring.backends.kubernetes.objects.pods import parse_pod
+from mooring.backends.kubernetes.objects.topology import parse_topology
 from mooring.operator import webhook
-from mooring.operator.jobs import meaning_of, parse_view, record_of
-from mooring.operator.pools import parse_pool
-from mooring.operator.pulse import all_done, counts_of, pinning_of
-from mooring.remote.submit import progress_of
 from mooring.spec.load import check_job
 
 _SEEDS = json.loads((Path(__file__).parent / "seeds/cluster.json").read_text())

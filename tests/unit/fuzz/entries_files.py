@@ -18,6 +18,7 @@ from mooring.doctor.comparing import compare
 from mooring.doctor.read_log import parse_log
 from mooring.doctor.read_run import read_run
 from mooring.importers import import_manifests, render
+from mooring.model.amounts import duration
 from mooring.model.strict_json import json_text
 from mooring.record.logs import LogTail, read_log
 from mooring.record.made import made_files, others
@@ -31,7 +32,7 @@ from mooring.report.html import render_html
 from mooring.report.listing import line_of
 from mooring.report.printable import printable
 from mooring.report.series import read_series
-from mooring.report.text import duration, number, report
+from mooring.report.text import number, report
 from mooring.simulate.trace import parse_csv, parse_workload
 from mooring.spec import parse_job
 from mooring.spec.document import parse_document

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.entry import entry
+from mooring.backends.kubernetes.client.logs import parse_line
 from mooring.launcher import agent, pod, wire
 from mooring.launcher.book import Book
 from mooring.launcher.contract import Contract
 from mooring.launcher.errors import LauncherError
 from mooring.launcher.logs import Lines
 from mooring.launcher.steps import Steps
-from mooring.remote.logs import parse_line
 
 _CONTRACT = {
     "version": 1,

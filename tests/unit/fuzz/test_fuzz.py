@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fuzz import entries_cluster, entries_files, entries_launcher
 from fuzz.entry import ENTRIES, Entry, attempt
+from fuzz.found import FOUND
 from fuzz.making import make
 
 EXAMPLES = int(os.environ.get("MOORING_FUZZ_EXAMPLES", "25"))
@@ -33,6 +34,11 @@ def test_no_input_does_harm(one: Entry) -> None:
         attempt(one, make(one.seeds, number))
 
     tried()
+
+
+@pytest.mark.parametrize(("name", "data"), FOUND.values(), ids=list(FOUND))
+def test_what_was_found_once_does_no_harm(name: str, data: bytes) -> None:
+    attempt(ENTRIES[name], data)
 
 
 @pytest.mark.parametrize("one", ENTRIES.values(), ids=list(ENTRIES))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local.pack import build_launcher
+from mooring.backends.local.pack import build_launcher
 
 
 @pytest.fixture(scope="module")

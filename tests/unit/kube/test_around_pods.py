@@ -10,16 +10,16 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from kube.operator import IMAGE, training_job
-from mooring.bodies.kubernetes.network import network_policy_manifest
-from mooring.bodies.kubernetes.pod import Image, Owner
+from mooring.backends.kubernetes.jobs.admission import anywhere
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.network import network_policy_manifest
+from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner
 from mooring.cli.operator import operator
-from mooring.operator.admission import anywhere
 from mooring.operator.carry import Around, Carrier
 from mooring.operator.controller import Controller, Settings
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
 from mooring.operator.metrics import Metrics
-from mooring.operator.record import Record
 from unit.kubeapi.answering import answering
 
 OWNER = Owner("j", "ns", "1234-5678")

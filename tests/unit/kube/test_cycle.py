@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.backends.kubernetes.jobs.look import Seen, Wishes, look, release
+from mooring.backends.kubernetes.jobs.record import Stage
 from mooring.lifecycle import Policy, Stalled
 from mooring.model.member import MemberId, Restart
 from mooring.model.status import Phase
-from mooring.operator.cycle import Seen, Wishes, look, release
-from mooring.operator.record import Stage
 from unit.kube.world import UID, World, waiting
 
 PS, W0, W1 = MemberId("ps", 0), MemberId("worker", 0), MemberId("worker", 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mooring.bodies.kubernetes.nodes import parse_node
-from mooring.bodies.kubernetes.pods import parse_pod, pod_resources
-from mooring.bodies.kubernetes.use import snapshot
+from mooring.backends.kubernetes.objects.nodes import parse_node
+from mooring.backends.kubernetes.objects.pods import parse_pod, pod_resources
+from mooring.backends.kubernetes.objects.use import snapshot
 from mooring.brain import place
 from mooring.model.cluster import Node
 from mooring.model.member import Gang, Member, MemberId, Preset

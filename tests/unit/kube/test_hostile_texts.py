@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.pod import Image, Owner
+from mooring.backends.kubernetes.jobs.admission import anywhere
+from mooring.backends.kubernetes.jobs.gang_manifests import pod_manifests
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner
 from mooring.model.errors import BadInput
 from mooring.model.plan import Plan
-from mooring.operator.admission import anywhere
-from mooring.operator.carry import pod_manifests
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of
-from mooring.operator.record import Record
 from mooring.spec.schema import job_schema
 from support.hostile import hostile
 from support.text_fields import put, text_fields

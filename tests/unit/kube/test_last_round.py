@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node
-from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.bodies.kubernetes.use import Uses, snapshot
-from mooring.operator.admission import Candidate, LastRound, candidate, decide
-from mooring.operator.jobs import meaning_of, parse_view, record_of
+from mooring.backends.kubernetes.jobs.admission import Candidate, LastRound, candidate, decide
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view, record_of
+from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
+from mooring.backends.kubernetes.objects.use import Uses, snapshot
 
 NODES = 3
 #: (pod, node, CPUs that it asks for; 0: it is gone)

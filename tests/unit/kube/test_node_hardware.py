@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.kubelet import parse_configz
-from mooring.bodies.kubernetes.nodes import (
+from mooring.backends.kubernetes.objects.kubelet import parse_configz
+from mooring.backends.kubernetes.objects.nodes import (
     NodeView,
     gpu_memory_bytes,
     parse_node,
     with_hardware,
 )
-from mooring.bodies.kubernetes.pods import PodView, parse_ids, parse_pod
-from mooring.bodies.kubernetes.topology import TopologyView, Zone, parse_topology
-from mooring.bodies.kubernetes.use import Kept, snapshot
+from mooring.backends.kubernetes.objects.pods import PodView, parse_ids, parse_pod
+from mooring.backends.kubernetes.objects.topology import TopologyView, Zone, parse_topology
+from mooring.backends.kubernetes.objects.use import Kept, snapshot
 from mooring.brain import place
 from mooring.model.cluster import (
     CpuManager,

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.bodies.kubernetes.contract import peer_runs
-from mooring.bodies.kubernetes.pod import Image
-from mooring.bodies.kubernetes.pods import parse_pod
+from mooring.backends.kubernetes.jobs.gang_manifests import pod_manifests
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.contract import peer_runs
+from mooring.backends.kubernetes.objects.pod_manifest import Image
+from mooring.backends.kubernetes.objects.pods import parse_pod
 from mooring.launcher.contract import Contract
 from mooring.launcher.errors import LauncherError
 from mooring.launcher.pod import read_document
@@ -19,10 +23,6 @@ from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
 from mooring.model.launch import Address
 from mooring.model.member import MemberId
-from mooring.operator.carry import pod_manifests
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
-from mooring.operator.record import Record
 from mooring.placing import plan_job
 from mooring.spec.load import parse_cluster
 

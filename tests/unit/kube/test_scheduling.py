@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.scheduling import Group, scheduling_of
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.objects.scheduling import Group, scheduling_of
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
-from mooring.operator.jobs import meaning_of
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node, with_limits
-from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.bodies.kubernetes.storage import (
+from mooring.backends.kubernetes.api.document import Object
+from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node, with_limits
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
+from mooring.backends.kubernetes.objects.storage import (
     parse_claim,
     parse_class,
     parse_limits,
     parse_volume,
     storage_of,
 )
-from mooring.bodies.kubernetes.use import NAMESPACE, Interest, snapshot
+from mooring.backends.kubernetes.objects.use import NAMESPACE, Interest, snapshot
 from mooring.brain import place
-from mooring.kubeapi.document import Object
 from mooring.model.affinity import Operator, Requirement, Term
 from mooring.model.cluster import Snapshot
 from mooring.model.member import Gang
@@ -32,7 +33,6 @@ from mooring.model.volumes import (
     StorageClass,
     Volume,
 )
-from mooring.operator.jobs import meaning_of
 
 ZONE = "topology.kubernetes.io/zone"
 GIB = 2**30

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from mooring.bodies.kubernetes.pods import ContainerView, Mark, PodView
+from mooring.backends.kubernetes.jobs import status
+from mooring.backends.kubernetes.jobs.look import Seen, Step, Wishes, admit, look
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.objects.pods import ContainerView, Mark, PodView
 from mooring.lifecycle import Policy
 from mooring.model.member import MemberId
 from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
-from mooring.operator import status
-from mooring.operator.cycle import Seen, Step, Wishes, admit, look
-from mooring.operator.record import Record, Stage
 
 UID = "uid-1"
 

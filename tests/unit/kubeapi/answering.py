@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import Access
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.kubeconfig import Access
 
 
 @asynccontextmanager

@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.codec import PROTOBUF
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.codec import PROTOBUF
 from support.wire import envelope, event, message
 from unit.kubeapi.answering import answering
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mooring.kubeapi.client import Client
+from mooring.backends.kubernetes.api.client import Client
 from mooring.launcher import proof
 from unit.kubeapi.answering import answering
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from mooring.kubeapi import cache as cache_module
-from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.codec import JSON
-from mooring.kubeapi.document import Object, text
-from mooring.kubeapi.errors import Unreachable
-from mooring.kubeapi.protobuf import LEAN_PODS
-from mooring.kubeapi.resources import POD
+from mooring.backends.kubernetes.api import cache as cache_module
+from mooring.backends.kubernetes.api.cache import Cache
+from mooring.backends.kubernetes.api.codec import JSON
+from mooring.backends.kubernetes.api.document import Object, text
+from mooring.backends.kubernetes.api.errors import Unreachable
+from mooring.backends.kubernetes.api.protobuf import LEAN_PODS
+from mooring.backends.kubernetes.api.resources import POD
 from unit.kubeapi.fake_server import FakeServer, serving, status, thing
 from unit.kubeapi.pages import pages
 

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import pytest
 
-from mooring.kubeapi import codec
-from mooring.kubeapi.document import Json
+from mooring.backends.kubernetes.api import codec
+from mooring.backends.kubernetes.api.document import Json
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.kubeapi import credentials
-from mooring.kubeapi.credentials import Credentials
-from mooring.kubeapi.errors import NoAccess
-from mooring.kubeapi.kubeconfig import PLUGIN_VERSIONS, Access, ExecPlugin
+from mooring.backends.kubernetes.api import credentials
+from mooring.backends.kubernetes.api.credentials import Credentials
+from mooring.backends.kubernetes.api.errors import NoAccess
+from mooring.backends.kubernetes.api.kubeconfig import PLUGIN_VERSIONS, Access, ExecPlugin
 
 #: Prints the answer that stands in a file, and counts its calls in another.
 PLUGIN = """

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Object, text
-from mooring.kubeapi.joined import Joined
-from mooring.kubeapi.resources import POD
+from mooring.backends.kubernetes.api.cache import Cache
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Object, text
+from mooring.backends.kubernetes.api.joined import Joined
+from mooring.backends.kubernetes.api.resources import POD
 from unit.kubeapi.pages import pages
 
 

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.kubeapi.connection import environment_proxy
-from mooring.kubeapi.errors import NoAccess
-from mooring.kubeapi.kubeconfig import Access, ExecPlugin, Pem, contexts, load_access
+from mooring.backends.kubernetes.api.connection import environment_proxy
+from mooring.backends.kubernetes.api.errors import NoAccess
+from mooring.backends.kubernetes.api.kubeconfig import (
+    Access,
+    ExecPlugin,
+    Pem,
+    contexts,
+    load_access,
+)
 
 V1 = "client.authentication.k8s.io/v1"
 

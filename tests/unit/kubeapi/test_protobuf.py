@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.bodies.kubernetes.pods import parse_pod
-from mooring.kubeapi import codec, protobuf
-from mooring.kubeapi.document import mapping
+from mooring.backends.kubernetes.api import codec, protobuf
+from mooring.backends.kubernetes.api.document import mapping
+from mooring.backends.kubernetes.objects.pods import parse_pod
 from support.wire import entry, envelope, event, message
 
 METADATA = message(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kubeapi.streams import LONGEST, Cutter, Frames, Lines
+from mooring.backends.kubernetes.api.streams import LONGEST, Cutter, Frames, Lines
 
 cuts = st.lists(st.integers(1, 7))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mooring
-from mooring.bodies.local.pack import build_launcher, copy_launcher
+from mooring.backends.local.pack import build_launcher, copy_launcher
 
 SOURCES = sorted((Path(mooring.__file__).parent / "launcher").glob("*.py"))
 
@@ -56,7 +56,7 @@ def test_no_function_newer_than_python_38_is_used() -> None:
 def test_the_archive_is_the_same_however_it_was_compiled(tmp_path: Path) -> None:
     build = (
         "import sys; from pathlib import Path; "
-        "from mooring.bodies.local.pack import build_launcher; build_launcher(Path(sys.argv[1]))"
+        "from mooring.backends.local.pack import build_launcher; build_launcher(Path(sys.argv[1]))"
     )
     archives = []
     # The second run finds the byte code that the first one cached; hash seeds differ as well.

@@ -295,7 +295,9 @@ def test_records_are_bounded_and_say_what_was_seen(tmp_path: Path) -> None:
     """
     with running(text, tmp_path) as pid:
         loop = Loop()
-        one = looks.Looks(loop, lambda kind, told: written.append((kind, told)), None, Card([]))
+        one = looks.Looks(
+            loop, lambda kind, told: written.append((kind, told)), None, Card([]), cpus=4.0
+        )
         one.first_step()
         end_s = time.monotonic() + 20
         while time.monotonic() < end_s:
@@ -327,13 +329,22 @@ def test_whatever_goes_wrong_ends_the_looks_and_nothing_else(
     monkeypatch.setattr(trainers, "find", fails)
     written: list[dict[str, Any]] = []
     loop = Loop()
-    one = looks.Looks(loop, lambda kind, told: written.append(told), None, Card([]))
+    one = looks.Looks(loop, lambda kind, told: written.append(told), None, Card([]), cpus=4.0)
     end_s = time.monotonic() + 10
     while not written and time.monotonic() < end_s:
         loop.turn(time.monotonic() + 0.1)
     one.first_step()
     one.stop()
     assert written == [{"error": "ZeroDivisionError: strange"}]
+
+
+@pytest.mark.parametrize("cpus", [0.04, 0.25, 0.5, 1.0, 2.0, 64.0])
+def test_looks_of_all_members_together_take_little_of_the_cpus(cpus: float) -> None:
+    # Members that share two CPUs: 2 / cpus of them. Together at most 1.5 % of the CPUs.
+    members = 2 / cpus
+    for closely in (True, False):
+        assert looks.part_of_a_cpu(cpus, closely) * members <= (0.03 if closely else 0.01) + 1e-9
+        assert 0 < looks.part_of_a_cpu(cpus, closely) <= 0.04
 
 
 def test_the_machine_is_measured_in_differences() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local import cgroups
-from mooring.bodies.local.cgroups import Hierarchy, Limits, RunGroups
+from mooring.backends.local import cgroups
+from mooring.backends.local.cgroups import Hierarchy, Limits, RunGroups
 
 pytestmark = pytest.mark.skipif(
     __import__("os").geteuid() != 0, reason="only root may make control groups"
@@ -88,6 +88,32 @@ def test_version_2_weighs_a_run_that_asks_for_nothing_as_any_group(tmp_path: Pat
         groups.make(member, Limits(None, None, None, None))
     assert (tmp_path / "mooring-abc123" / "cpu.weight").read_text() == "100"
     assert not (tmp_path / "mooring-abc123" / "worker-0" / "cpu.weight").exists()
+
+
+def test_version_1_schedules_members_that_ask_for_nothing_together(tmp_path: Path) -> None:
+    hierarchy = cgroups.find_hierarchy(*v1(tmp_path))
+    assert hierarchy is not None
+    groups = RunGroups(hierarchy, "abc123")
+    joins = groups.make("worker-0", Limits(None, None, None, None))
+    top = tmp_path / "cpu" / "mooring-abc123"
+    assert str(top / "cgroup.procs") in joins
+    assert not (top / "worker-0").exists()
+    # One that asks, in the same run, is weighed by itself.
+    joins = groups.make("worker-1", Limits(None, None, 1000, None))
+    assert str(top / "worker-1" / "cgroup.procs") in joins
+    assert (top / "cpu.shares").read_text() == str(1024 + 8192)
+
+
+def test_version_2_weighs_members_only_if_one_asks_for_cpus(tmp_path: Path) -> None:
+    for token, asked in (("aaaaaa", [0, 0]), ("bbbbbb", [0, 500])):
+        groups = RunGroups(Hierarchy(2, {"": tmp_path}), token)
+        groups.expect(asked)
+        for member, cpu_millis in enumerate(asked):
+            groups.make(f"worker-{member}", Limits(None, None, cpu_millis or None, None))
+        given = (tmp_path / f"mooring-{token}" / "cgroup.subtree_control").read_text()
+        assert ("+cpu " in given + " ") is any(asked)
+        assert "+memory" in given
+        assert (tmp_path / f"mooring-{token}" / "cpu.weight").exists()
 
 
 def test_weights_stay_within_what_the_kernel_accepts(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.bodies.local.holders import Holder, held_sentences
+from mooring.backends.local.holders import Holder, held_sentences
 from mooring.model.cluster import Cpu, Gpu, Node
 from mooring.model.member import MemberId
 from mooring.model.plan import NodeVerdict, Refusal, Slot

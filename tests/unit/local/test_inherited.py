@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.bodies.local.inherited import kept_names, kept_values, looks_secret
+from mooring.backends.local.inherited import kept_names, kept_values, looks_secret
 
 
 @pytest.mark.parametrize(

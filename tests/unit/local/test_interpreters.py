@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local import interpreters
-from mooring.bodies.local.interpreters import ask, glance, in_shell, of_job
+from mooring.backends.local import interpreters
+from mooring.backends.local.interpreters import ask, glance, in_shell, of_job
 from mooring.model.errors import BadInput
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local.machine import device_cell
+from mooring.backends.local.machine import device_cell
 
 
 @pytest.mark.parametrize(

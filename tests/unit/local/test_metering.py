@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.bodies.metering import CardMeter, machine_use
+from mooring.backends.local.metering import CardMeter, machine_use
 
 #: 8 Mbit/s let 100,000 bytes through in a tenth of a second.
 LIMIT_MBPS, STEP_S, FULL = 8, 0.1, 100_000

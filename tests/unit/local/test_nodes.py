@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local import virtual
-from mooring.bodies.local.machine import this_machine
-from mooring.bodies.local.nodes import held_by_others, local_snapshot
-from mooring.bodies.local.ports import FIRST_PORT, LAST_PORT, MachinePorts, PrivatePorts
+from mooring.backends.local import virtual
+from mooring.backends.local.machine import this_machine
+from mooring.backends.local.nodes import held_by_others, local_snapshot
+from mooring.backends.local.ports import FIRST_PORT, LAST_PORT, MachinePorts, PrivatePorts
 from mooring.model.cluster import Cpu, Gpu, Node
 from mooring.model.errors import BadInput, RunFailed
 from mooring.model.member import Gang, Member, MemberId, Preset

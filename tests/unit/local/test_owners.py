@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from mooring.bodies.local import cgroups, clean, netns, owners, processes
+from mooring.backends.local import cgroups, clean, netns, owners, processes
+from mooring.record.process_mark import mark_of
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +36,21 @@ def test_claims_hold_while_others_come_and_go(folder: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(come_and_go, "abcd"))
     assert [path.name for path in folder.iterdir()] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no pid namespaces")
+def test_a_claim_of_another_container_is_not_taken_for_a_dead_one(folder: Path) -> None:
+    """Process ids of another pid namespace say nothing here."""
+    owners.claim("aaaaaa")
+    boot, namespace, ticks = mark_of(os.getpid()).split("/")
+    for token, mark in {
+        "bbbbbb": f"{boot}/{int(namespace) + 1}/{ticks}",
+        "cccccc": f"{boot}/{namespace}/{int(ticks) + 1}",
+        "dddddd": f"another-boot/{namespace}/{ticks}",
+    }.items():
+        (folder / "claims" / token).write_text(owners.name_of(os.getpid(), mark))
+    assert owners.living_tokens() == {"aaaaaa", "bbbbbb"}
+    assert owners.dead_tokens() == {"cccccc", "dddddd"}
 
 
 def test_a_run_that_starts_while_another_cleans_is_left_alone(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.local import interpreters
-from mooring.bodies.local.programs import Programs, look_at, program_name
+from mooring.backends.local import interpreters
+from mooring.backends.local.programs import Programs, look_at, program_name
 from mooring.frameworks import expand
 from mooring.model.errors import NotInstalled
 from mooring.spec import TrainingJob

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.bodies.local.waiting import Bell
+from mooring.backends.local.waiting import Bell
 
 FOREVER_S = 300.0
 

@@ -6,17 +6,22 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kube.operator import training_job
+from mooring.backends.kubernetes.jobs.admission import anywhere, candidate
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.pool_access import Access, Pools
+from mooring.backends.kubernetes.jobs.pools import access_rules, parse_pool
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.model.errors import BadInput, Problem
-from mooring.operator.access import Access, Pools
-from mooring.operator.admission import anywhere, candidate
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
-from mooring.operator.pools import access_rules, parse_pool
-from mooring.operator.record import Record
+from mooring.operator.controller import Controller, Settings
+from mooring.operator.metrics import Metrics
 from mooring.operator.webhook import refusals
 from mooring.spec import TrainingJob
+from unit.kubeapi.answering import answering
 from unit.operator.test_isolation import Stage
 
 
@@ -93,6 +98,31 @@ def test_the_queue_does_not_see_a_job_that_may_not_use_its_pool() -> None:
         stage.caches.jobs.put(one)
     asyncio.run(stage.rounds.one())
     assert stage.admitted == ["j"]
+
+
+def test_the_operator_rejects_a_job_that_may_not_use_its_pool() -> None:
+    """Its author is told: the webhook may have been down."""
+    written: list[dict[str, Any]] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        if request.path.endswith("/status"):
+            written.append(body["status"])
+        return web.json_response(body, status=201)
+
+    async def story() -> None:
+        async with answering(handle) as client:
+            controller = Controller(client, Settings(Image("x:1")), Metrics())
+            controller._caches.pools.put(ADS)
+            for namespace in ("other", "ads"):
+                controller._caches.jobs.put(job(namespace, pool="ads"))
+                await controller.reconcile((namespace, "j"))
+
+    asyncio.run(story())
+    # The other one waits in the queue, which has not said anything of it yet.
+    [said] = written
+    assert (said["phase"], said["reason"]) == ("Failed", "Rejected")
+    assert "spec.pool" in said["message"]
 
 
 def allowed(job: TrainingJob, namespace: str) -> list[Problem]:

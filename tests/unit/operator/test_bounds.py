@@ -13,18 +13,18 @@ import pytest
 from aiohttp import web
 
 from kube.operator import IMAGE, training_job
-from mooring.bodies.kubernetes.pod import Image
+from mooring.backends.kubernetes.jobs.admission import anywhere
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.status import Figures, decode, encode, urgent
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.lifecycle import JobState, MemberStatus
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
 from mooring.model.status import MemberState, Phase
-from mooring.operator.admission import anywhere
 from mooring.operator.controller import Controller, Settings
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
 from mooring.operator.metrics import Metrics
-from mooring.operator.record import Record, Stage
-from mooring.operator.status import Figures, decode, encode, urgent
 from unit.kubeapi.answering import answering
 
 #: What is left of etcd's 1.5 MiB for the largest spec that a file can hold, 1 MiB.
@@ -85,15 +85,21 @@ def test_a_status_of_members_that_all_failed_can_be_stored_and_read_again(record
     assert encode(again, FIGURES, status, 10.0) == status
 
 
-def test_a_change_of_one_member_of_many_is_urgent_also_when_it_is_packed() -> None:
+@pytest.mark.parametrize(
+    ("state", "is_urgent"), [(MemberState.RUNNING, True), (MemberState.SUCCEEDED, False)]
+)
+def test_a_change_of_one_member_of_many_is_as_urgent_when_it_is_packed(
+    state: MemberState, is_urgent: bool
+) -> None:
+    """Else a large status would be written for each of its members that has done its work."""
     record = evicted(5_000, EVICTED)
     before = encode(record, FIGURES, {}, 10.0)
     assert not urgent(before, before)
     assert record.state is not None
     last = MemberId("worker", 4_999)
-    members = {**record.state.members, last: MemberStatus(MemberState.RUNNING, placed=True)}
+    members = {**record.state.members, last: MemberStatus(state, placed=True)}
     changed = replace(record, state=replace(record.state, members=members))
-    assert urgent(before, encode(changed, FIGURES, before, 10.0))
+    assert urgent(before, encode(changed, FIGURES, before, 10.0)) == is_urgent
 
 
 def test_words_of_others_are_cut() -> None:

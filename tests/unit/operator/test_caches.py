@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.bodies.kubernetes import names
-from mooring.bodies.kubernetes.pod import Owner
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.kubeconfig import Access
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.objects import names
+from mooring.backends.kubernetes.objects.pod_manifest import Owner
 from mooring.operator.caches import Caches
 
 

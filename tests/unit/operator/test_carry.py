@@ -8,13 +8,13 @@ import pytest
 from aiohttp import web
 
 from kube.operator import IMAGE, training_job
-from mooring.bodies.kubernetes.pod import Image
-from mooring.kubeapi.errors import Invalid
-from mooring.operator.admission import anywhere
+from mooring.backends.kubernetes.api.errors import Invalid
+from mooring.backends.kubernetes.jobs.admission import anywhere
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.operator.carry import Carrier, Made
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
-from mooring.operator.record import Record
 from unit.kubeapi.answering import answering
 from unit.kubeapi.fake_server import status
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.status import Figures, encode
 from mooring.lifecycle import JobState
 from mooring.model.status import Phase
-from mooring.operator.record import Record, Stage
-from mooring.operator.status import Figures, encode
 
 FIGURES = Figures(0, 2, "default", 1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.backends.kubernetes.jobs.discretion import discreet_text
 from mooring.model.errors import BadInput, Problem
-from mooring.operator.discretion import discreet_text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import time
+from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,27 +15,32 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from kube.operator import training_job
-from mooring.bodies.kubernetes.live import parse_live
-from mooring.bodies.kubernetes.pod import Image
-from mooring.bodies.kubernetes.pods import parse_pod
+from mooring.backends.kubernetes.api.cache import Cache
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Key, Object, text
+from mooring.backends.kubernetes.api.errors import ApiError, Invalid, Unreachable
+from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.resources import TRAINING_JOB
+from mooring.backends.kubernetes.jobs import admission
+from mooring.backends.kubernetes.jobs.admission import anywhere
+from mooring.backends.kubernetes.jobs.ask_launcher import ask_launcher
+from mooring.backends.kubernetes.jobs.live_figures import Live, pinning_of
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.live import parse_live
+from mooring.backends.kubernetes.objects.pod_manifest import Image
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
+from mooring.backends.kubernetes.objects.token import PROOF_HEADER
 from mooring.install.status_schema import JOB_STATUS
-from mooring.kubeapi.cache import Cache
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Object, text
-from mooring.kubeapi.errors import ApiError, Invalid, Unreachable
-from mooring.kubeapi.kubeconfig import Access
-from mooring.kubeapi.resources import TRAINING_JOB
+from mooring.launcher import proof
 from mooring.model.errors import BadInput
-from mooring.operator import admission, caches, rounds
-from mooring.operator.admission import anywhere
-from mooring.operator.asking import ask_launcher
+from mooring.operator import caches, pulse, rounds
 from mooring.operator.caches import Caches
 from mooring.operator.carry import Carrier
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
+from mooring.operator.controller import Controller, Settings
 from mooring.operator.metrics import Metrics
-from mooring.operator.pulse import Live, pinning_of
-from mooring.operator.record import Record
+from mooring.operator.pulse import Asked
 from mooring.operator.rounds import Rounds
 from mooring.operator.statuses import Statuses
 from mooring.operator.webhook import webhook_application
@@ -186,6 +195,74 @@ def test_the_queue_goes_on_without_a_job_that_it_fails_on(
     assert sorted(stage.admitted) == ["fine", "good"]
 
 
+def test_the_queue_goes_on_without_a_job_whose_record_cannot_be_read() -> None:
+    stage = Stage()
+    broken = stored("bad")
+    broken["status"] = {"stage": "Queued", "record": {"packed": "bm90aGluZw=="}}
+    for job in (broken, stored("good")):
+        stage.caches.jobs.put(job)
+    asyncio.run(stage.rounds.one())
+    assert stage.admitted == ["good"]
+
+
+async def goes_on(task: asyncio.Task[None], seen: asyncio.Event) -> None:
+    """Until something is seen; raises what ends the task before."""
+    waiting = asyncio.create_task(seen.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    assert not task.done(), task.exception()
+    task.cancel()
+
+
+def test_a_job_that_a_look_fails_on_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        controller = Controller(
+            Client(Access("http://127.0.0.1:1")), Settings(Image("x:1")), Metrics()
+        )
+        seen = asyncio.Event()
+
+        async def look(key: Key) -> None:
+            if key == ("ns", "bad"):
+                raise RecursionError
+            seen.set()
+
+        monkeypatch.setattr(controller, "reconcile", look)
+        for name in ("bad", "good"):
+            controller._work.add(("ns", name))
+        await goes_on(asyncio.create_task(controller._worker()), seen)
+
+    asyncio.run(story())
+
+
+def test_a_job_whose_figures_cannot_be_read_leaves_the_others_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = count()
+
+    async def answers(client: Client, leader: PodView, token: str, path: str) -> Any:
+        if token == "bad":
+            raise RecursionError
+        return {"members": {"worker-0": {"step": next(steps)}}}
+
+    monkeypatch.setattr(pulse, "ask_launcher", answers)
+
+    async def story() -> None:
+        seen, leader = asyncio.Event(), parse_pod({"metadata": {"name": "p", "namespace": "ns"}})
+        jobs = [Asked(("ns", name), name, leader) for name in ("bad", "good")]
+
+        def changed(key: Key) -> None:
+            # Once more after the first round: that one has not ended with the bad job.
+            if (live := asked.of(key[1])) is not None and live.step:
+                seen.set()
+
+        asked = pulse.Pulse(
+            Client(Access("http://127.0.0.1:1")), 0.001, lambda: jobs, changed, time.time, str
+        )
+        await goes_on(asyncio.create_task(asked.run()), seen)
+        assert asked.of("bad") is None
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize("error", [REFUSED, TOO_LARGE])
 def test_the_queue_goes_on_without_a_job_whose_status_is_refused(error: ApiError) -> None:
     stage = Stage(frozenset({"bad"}), error)
@@ -249,22 +326,64 @@ def test_what_pods_say_fits_into_a_status(told: Any) -> None:
         assert words.isprintable()
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
-def test_a_long_answer_of_a_pod_is_none(packed: bool) -> None:
-    long = b'{"members": {"worker-0": {"own_why": "' + b"x" * (64 * 2**20) + b'"}}}'
-    body = gzip.compress(long) if packed else long
+LEADER = parse_pod({"metadata": {"name": "p", "namespace": "ns"}})
+
+
+def test_a_long_answer_of_a_pod_is_none_before_it_has_been_read() -> None:
+    whole_bytes, piece = 64 * 2**20, b"x" * 2**18
+    sent_bytes = 0
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        headers = {"Content-Type": "application/json"}
-        if packed:
-            headers["Content-Encoding"] = "gzip"
-        return web.Response(body=body, headers=headers)
-
-    leader = parse_pod({"metadata": {"name": "p", "namespace": "ns"}})
+        nonlocal sent_bytes
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while sent_bytes < whole_bytes:
+                await response.write(piece)
+                sent_bytes += len(piece)
+        return response
 
     async def story() -> None:
         async with answering(handle) as client:
-            with pytest.raises(Unreachable):
-                await ask_launcher(client, leader, "a token", "/status")
+            with pytest.raises(Unreachable, match="an answer of over 4194304 bytes"):
+                await ask_launcher(client, LEADER, "a token", "/status")
 
     asyncio.run(story())
+    assert sent_bytes < whole_bytes / 2
+
+
+def answered_by(token: str, body: bytes, **headers: str) -> Callable[..., Awaitable[web.Response]]:
+    """A pod that answers with this body and the proof of this token."""
+
+    async def handle(request: web.Request) -> web.Response:
+        path = f"/{request.path.rpartition('/')[2]}"
+        nonce = proof.asked_by_holder("the token", path, request.query_string)
+        shown = proof.prove(token, proof.ANSWER, nonce, body).hex()
+        kind = {"Content-Type": "application/json", PROOF_HEADER: shown}
+        return web.Response(body=body, headers={**kind, **headers})
+
+    return handle
+
+
+def ask(handle: Callable[..., Awaitable[web.Response]]) -> Any:
+    async def asked() -> Any:
+        async with answering(handle) as client:
+            return await ask_launcher(client, LEADER, "the token", "/status")
+
+    return asyncio.run(asked())
+
+
+def test_an_answer_that_comes_packed_is_not_unpacked() -> None:
+    """Else a few kilobytes would become as many megabytes before anybody counts them."""
+    packed = gzip.compress(b'{"members": {}}')
+    for encoding in ("gzip", "deflate"):
+        with pytest.raises(Unreachable, match="is no object"):
+            ask(answered_by("the token", packed, **{"Content-Encoding": encoding}))
+
+
+def test_figures_are_believed_of_whoever_holds_the_token() -> None:
+    body = b'{"members": {"worker-0": {"step": 7}}}'
+    assert ask(answered_by("the token", body)) == {"members": {"worker-0": {"step": 7}}}
+    for token in ("another", ""):
+        with pytest.raises(Unreachable, match="does not hold the job's token"):
+            ask(answered_by(token, body))

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mooring.bodies.kubernetes.pod import Owner
-from mooring.bodies.kubernetes.token import (
+from mooring.backends.kubernetes.api.errors import KubeError
+from mooring.backends.kubernetes.objects.pod_manifest import Owner
+from mooring.backends.kubernetes.objects.token import (
     Key,
     new_key,
     parse_key,
@@ -19,7 +20,6 @@ from mooring.bodies.kubernetes.token import (
     token_manifest,
 )
 from mooring.install.names import KEY_SECRET
-from mooring.kubeapi.errors import KubeError
 from mooring.launcher import proof
 from mooring.operator.key import load_key
 from unit.kubeapi.answering import answering
@@ -98,3 +98,15 @@ def test_the_launcher_understands_the_question_and_is_understood() -> None:
     assert not asked.answered_by_holder(b"{ }", shown.hex())
     assert not asked.answered_by_holder(b"{}", "é")
     assert not asked.answered_by_holder(b"{}", "")
+
+
+def test_an_empty_token_proves_nothing() -> None:
+    """As of a Secret that somebody emptied: whoever has heard of it could make its proofs."""
+    asked = question("", "/status", time.time())
+    path, _, query = asked.path.partition("?")
+    with pytest.raises(ValueError, match="wrong"):
+        proof.asked_by_holder("", path, query)
+    nonce = bytes.fromhex(query.partition("nonce=")[2].partition("&")[0])
+    shown = proof.prove("", proof.ANSWER, nonce, b"{}")
+    assert not asked.answered_by_holder(b"{}", shown.hex())
+    assert not proof.holds("", proof.prove("", proof.GUEST, b"x"), proof.GUEST, b"x")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from mooring.backends.kubernetes.jobs.kubelets import Kubelets, ask_kubelets
 from mooring.model.cluster import CpuManager, KubeletPolicy
-from mooring.operator.kubelets import Kubelets, ask_kubelets
 from unit.kubeapi.pages import pages
 
 STATIC = {"kubeletconfig": {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.kubeapi.connection import Call
+from mooring.backends.kubernetes.api.connection import Call
 from mooring.operator.metrics import Metrics
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"

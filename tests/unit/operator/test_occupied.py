@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node
-from mooring.bodies.kubernetes.pod import Owner
-from mooring.bodies.kubernetes.pods import PodView, parse_pod
+from mooring.backends.kubernetes.jobs import status
+from mooring.backends.kubernetes.jobs.admission import Candidate, occupied
+from mooring.backends.kubernetes.jobs.look import admit
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node
+from mooring.backends.kubernetes.objects.pod_manifest import Owner
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
 from mooring.model.member import MemberId
 from mooring.model.plan import Placement, Plan, Slot
-from mooring.operator import status
-from mooring.operator.admission import Candidate, occupied
-from mooring.operator.cycle import admit
-from mooring.operator.jobs import meaning_of, parse_view
-from mooring.operator.record import Record, Stage
 
 
 def node(gpus: int) -> NodeView:
@@ -161,8 +161,16 @@ def test_a_pod_on_its_way_out_does_not_count_against_who_takes_its_place(
     assert free_after(pod(name, 2, labels=labels, owner=OWNER)) == 2
 
 
-@pytest.mark.parametrize("named", ["0", "0-3"])
-def test_a_pod_cannot_claim_the_devices_of_a_gang(named: str) -> None:
+def test_a_member_that_gave_way_is_on_its_way_out_beside_those_who_stay() -> None:
+    """Those who stay take up what the gang was promised: what it has is not beyond that."""
+    stays = pod("train-worker-0", 2, labels=marks(), owner=OWNER)
+    leaves = pod("train-worker-1", 2, labels=marks(1), owner=OWNER)
+    cluster, _ = occupied([holding((0, 1))], [node(4)], [stays, leaves])
+    assert cluster.free("n0").gpus == 2
+
+
+@pytest.mark.parametrize("named", ["0", "0-3", "2-3"])
+def test_a_pod_cannot_claim_the_devices_of_a_gang_or_more_than_it_asks_for(named: str) -> None:
     """A hint is not believed if it names more than the pod asks for, or what a gang holds."""
     forged = Owner("other", "team", "uid-other")
     labels = marks() | {"mooring.dev/job": "other", "mooring.dev/job-uid": "uid-other"}
@@ -170,3 +178,9 @@ def test_a_pod_cannot_claim_the_devices_of_a_gang(named: str) -> None:
     hinted = pod("other-worker-0", 1, labels=labels, owner=forged, notes=notes)
     assert hinted.mark is not None
     assert free_after(hinted) == 1
+
+
+def test_a_pod_that_asks_for_one_cpu_cannot_claim_more() -> None:
+    for named, believed in (("7", (7,)), ("0-5", ()), ("0-9999", ())):
+        notes = {"mooring.dev/cpus": named}
+        assert pod("train-worker-0", 0, labels=marks(), owner=OWNER, notes=notes).cpus == believed

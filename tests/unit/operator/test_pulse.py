@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.bodies.kubernetes.live import MemberLive, parse_live
-from mooring.operator.controller import stalled_of
-from mooring.operator.pulse import LastStep, all_done, counts_of, pinning_of, rate_of
+from mooring.backends.kubernetes.jobs.live_figures import (
+    LastStep,
+    all_done,
+    counts_of,
+    pinning_of,
+    rate_of,
+    stalled_of,
+)
+from mooring.backends.kubernetes.objects.live import MemberLive, parse_live
 from mooring.spec import parse_job
 
 

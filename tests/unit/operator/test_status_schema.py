@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.status import Figures, encode
 from mooring.install.status_schema import JOB_STATUS
 from mooring.lifecycle import JobState, MemberStatus, Outcome
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
 from mooring.model.status import MemberState, Phase
-from mooring.operator.record import Record, Stage
-from mooring.operator.status import Figures, encode
 
 _TYPES = {
     "string": str,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.nodes import NodeView, parse_node
-from mooring.bodies.kubernetes.pods import PodView, parse_pod
-from mooring.kubeapi.times import write_seconds
-from mooring.operator.stuck import OUT_OF_SERVICE, Stuck, stuck
+from mooring.backends.kubernetes.api.times import write_seconds
+from mooring.backends.kubernetes.jobs.stuck import OUT_OF_SERVICE, Stuck, stuck
+from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node
+from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
 
 #: When the pod should have ended, and when its node was heard of last.
 ENDED_S, SILENT_S = 10_000.0, 9_000.0

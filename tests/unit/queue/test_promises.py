@@ -25,7 +25,7 @@ from mooring.model.cluster import (
     Snapshot,
     TopologyManager,
 )
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset
 from mooring.model.resources import Resources
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def _gang(tape: Tape, name: str, now_s: float) -> QueuedGang:
         Member(MemberId("ps", i), name, Resources(1000, GIB), pinning) for i in range(servers)
     ]
     return QueuedGang(
-        Gang(name, tuple(members), tape.one_of(tuple(Preset)), ("ps",)),
+        Gang(name, tuple(members), tape.one_of(tuple(Preset)), (("ps", Duty.SERVES),)),
         tape.one_of((0, 0, 9)),
         tape.one_of(POOLS),
         now_s,

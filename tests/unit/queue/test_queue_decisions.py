@@ -20,7 +20,7 @@ from mooring.brain.queue import (
     decide,
     ended,
 )
-from mooring.model.member import Gang, Member, MemberId, Preset, Relation, Rule
+from mooring.model.member import Duty, Gang, Member, MemberId, Preset, Relation, Rule
 from mooring.model.plan import Plan
 from mooring.model.resources import Resources
 
@@ -285,7 +285,7 @@ def test_servers_and_one_of_each_role_stay_when_a_gang_is_small() -> None:
     members = [Member(MemberId("ps", i), "j", Resources(gpus=1)) for i in range(2)]
     members += [Member(MemberId("worker", i), "j", Resources(gpus=1)) for i in range(4)]
     members += [Member(MemberId("evaluator", 0), "j")]
-    gang = Gang("j", tuple(members), Preset.SPREAD, server_roles=("ps",))
+    gang = Gang("j", tuple(members), Preset.SPREAD, duties=(("ps", Duty.SERVES),))
     small, charge = QueuedGang(gang, min_available=5).sized(5)
     assert [member.name for member in small.members] == [
         "ps-0",

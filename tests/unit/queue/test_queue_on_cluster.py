@@ -15,7 +15,7 @@ from tape import Tape, traces
 from mooring.brain.queue import PoolSpec, QueuedGang, QueueState, Wait, apply, decide, ended
 from mooring.brain.state import ClusterState
 from mooring.model.cluster import Cpu, Gpu, Node, Snapshot
-from mooring.model.member import Gang, Member, MemberId, Pinning, Preset
+from mooring.model.member import Duty, Gang, Member, MemberId, Pinning, Preset
 from mooring.model.resources import Resources
 
 GIB = 1 << 30
@@ -38,7 +38,7 @@ def _gang(tape: Tape, name: str, now_s: float) -> QueuedGang:
     members += [Member(MemberId("ps", i), name, Resources(1000)) for i in range(tape.number(2))]
     preset = tape.one_of((Preset.SPREAD, Preset.PACK, Preset.ISOLATE))
     return QueuedGang(
-        Gang(name, tuple(members), preset, ("ps",)),
+        Gang(name, tuple(members), preset, (("ps", Duty.SERVES),)),
         tape.one_of((0, 0, 5)),
         tape.one_of(POOLS),
         now_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,15 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cli.clean import clean
+from mooring.cli.pin import pin
 from mooring.model.errors import BadInput
 from mooring.record import RunRecord, create_run, list_runs
 from mooring.record import runs as run_directories
 from mooring.record.made import FILES, IN_FOLDERS, MARK, note_copies
 from mooring.record.retention import (
     EndedRun,
+    KeptRuns,
+    beyond,
     ended_runs,
     forget_missing,
     remove,
+    size_of,
     to_remove,
 )
 
@@ -186,3 +191,37 @@ def test_all_that_a_run_writes_is_known() -> None:
 def documented() -> list[str]:
     assert run_directories.__doc__ is not None
     return [line for line in run_directories.__doc__.splitlines()[2:] if line.strip()]
+
+
+def test_what_a_service_keeps_is_within_each_of_its_limits(home: Path) -> None:
+    for days_ago in (1, 5, 10, 20, 30):
+        make(f"d{days_ago}", days_ago=days_ago)
+    ended = ended_runs()
+    now_s = time.time()
+
+    def gone(**limits: float) -> list[str]:
+        chosen = beyond(ended, KeptRuns(**limits), now_s)  # type: ignore[arg-type]
+        return [each.run.info.job for each in chosen]
+
+    assert gone() == []
+    assert gone(most_runs=3) == ["d30", "d20"]
+    assert gone(most_age_s=7 * 86400) == ["d30", "d20", "d10"]
+    assert gone(most_runs=3, most_age_s=7 * 86400) == ["d30", "d20", "d10"]
+    one = size_of(ended[0].run.root)
+    assert gone(most_bytes=2 * one + one // 2) == ["d30", "d20", "d10"]
+    assert gone(most_bytes=0) == ["d30", "d20", "d10", "d5", "d1"]
+
+
+def test_a_pinned_run_stays_and_counts(home: Path) -> None:
+    for days_ago in (1, 5, 10):
+        make(f"d{days_ago}", days_ago=days_ago)
+    name = next(run.info.id for run in list_runs() if run.info.job == "d10")
+    said = CliRunner().invoke(pin, [name])
+    assert said.output == f"{name} is pinned\n"
+    kept = KeptRuns(most_runs=1)
+    assert [each.run.info.job for each in beyond(ended_runs(), kept, time.time())] == ["d5"]
+    ask("--keep", "0")
+    assert jobs() == ["d10"]
+    CliRunner().invoke(pin, ["--off", name])
+    ask("--keep", "0")
+    assert jobs() == []

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from mooring.backends.kubernetes.client.files import Packed, pack
 from mooring.model.errors import BadInput
-from mooring.remote.files import Packed, pack
 from mooring.spec import parse_job
 from mooring.spec.write import dump_yaml
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from mooring.bodies.kubernetes.live import MemberLive
-from mooring.bodies.kubernetes.pod import Image, Owner
-from mooring.kubeapi.client import Client
-from mooring.kubeapi.document import Object
+from mooring.backends.kubernetes.api.client import Client
+from mooring.backends.kubernetes.api.document import Object
+from mooring.backends.kubernetes.client.cluster import ClusterNow, read_cluster
+from mooring.backends.kubernetes.client.explain import explain_job
+from mooring.backends.kubernetes.client.logs import Line, follow_logs, parse_line, read_logs
+from mooring.backends.kubernetes.client.render import render
+from mooring.backends.kubernetes.client.report import report_of, why
+from mooring.backends.kubernetes.jobs.training_job import JobView, parse_view
+from mooring.backends.kubernetes.objects.live import MemberLive
+from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner
 from mooring.launcher import proof
 from mooring.model.errors import BadInput
-from mooring.operator.jobs import JobView, parse_view
-from mooring.remote.cluster import ClusterNow, read_cluster
-from mooring.remote.explain import explain_job
-from mooring.remote.logs import Line, follow_logs, parse_line, read_logs
-from mooring.remote.render import render
-from mooring.remote.report import report_of, why
 from mooring.spec.load import check_job
 from unit.kubeapi.pages import Pages, pages
 

@@ -314,3 +314,15 @@ def test_a_speed_is_none_once_reports_are_long_overdue(run: RunRecord) -> None:
     samples(run, "worker-0", {"t": 22.0, "kind": "sample", "cpu_s": 1.0})
     view.update()
     assert view.examples_per_s == 0.0
+
+
+def test_an_event_names_no_file_outside_the_run(run: RunRecord) -> None:
+    """The folder may be somebody else's: a member's name is also that of its files."""
+    outside = run.root.parent / "mine-0.jsonl"
+    outside.write_text('{"t": 1, "kind": "step", "step": 7, "examples": 5}\n')
+    name = "../../mine-0"
+    assert run.sample_file(name).resolve() == outside
+    events(run, {"t": 1.0, "kind": "member", "member": name, "state": "running"})
+    view = RunView(run)
+    view.update()
+    assert set(view.members) == set(MEMBERS)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from mooring.model.amounts import format_duration
 from mooring.model.resources import Resources
 from mooring.spec import JobSpec, ResourceSpec
-from mooring.spec.fields import LONGEST_DURATION_S, format_duration, parse_duration
+from mooring.spec.fields import LONGEST_DURATION_S, parse_duration
 
 
 @pytest.mark.parametrize(

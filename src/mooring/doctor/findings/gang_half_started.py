@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import ClusterFacts, GangFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.registry import Page, Unknown, cluster_check
+from mooring.model.amounts import rough_duration
 
 #: A pod that found no place is tried again by the cluster's scheduler within five minutes at the
 #: latest (podMaxInUnschedulablePodsDuration); one that still waits then waits for others to end.
@@ -44,7 +45,8 @@ def _found(gang: GangFacts) -> Found:
     more = len(gang.nodes) - _MOST_NODES
     return Found(
         says=f"{gang.kind} {gang.namespace}/{gang.name}: {gang.holding} of {total} pods have a "
-        f"node and hold {gang.gpus} GPUs; the others have waited for {_spoken(gang.waited_s)}",
+        f"node and hold {gang.gpus} GPUs; the others have waited for "
+        f"{rough_duration(gang.waited_s)}",
         evidence=(
             Figure("GPUs held", gang.gpus, "", "requests of its pods"),
             Figure("on", f"{nodes} and {more} more" if more > 0 else nodes, "", "its pods"),
@@ -60,7 +62,3 @@ def _found(gang: GangFacts) -> Found:
         # Its cards do nothing at all; what may end a run comes first.
         weight=0.9 if gang.together else 0.4,
     )
-
-
-def _spoken(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{seconds / 60:.0f} min"

@@ -12,6 +12,7 @@ from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, READY, SAMPLES
 from mooring.doctor.ordering import Causes
 from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.model.amounts import rough_duration, size
 
 #: Parts of the time after the start whose growth is compared. Caches and pools fill and then stay.
 _PARTS = 3
@@ -69,8 +70,8 @@ def mem_grows(facts: RunFacts) -> Iterator[Found]:
         step = first.bytes_per_s / member.steps_per_s
         evidence.append(Figure("grows by", step / MEBIBYTE, "MiB a step", SAMPLES, (member.name,)))
     yield Found(
-        says=f"{member.name} grows by {first.bytes_per_s / MEBIBYTE:.1f} MiB a second and reaches "
-        f"{limit} in {_duration(first.left_s)}",
+        says=f"{member.name} grows by {size(first.bytes_per_s)} a second and reaches "
+        f"{limit} in {rough_duration(first.left_s)}",
         evidence=tuple(evidence),
         remedy=Remedy(
             "find what the program keeps of each step",
@@ -134,9 +135,3 @@ def _near(points: Sequence[tuple[float, int]], at_s: float) -> float:
     """The amount at a time, smoothed over three samples."""
     place = min(range(len(points)), key=lambda one: abs(points[one][0] - at_s))
     return _level(points[max(0, place - 1) : place + 2])
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

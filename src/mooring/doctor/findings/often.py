@@ -12,6 +12,7 @@ from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import line_of, unnamed
 from mooring.doctor.findings.trainers import STACKS, at_least, trainers
 from mooring.doctor.registry import NotRecognised
+from mooring.model.amounts import rough_duration
 from mooring.stacks.categories import Category
 
 #: What it may cost afterwards.
@@ -68,7 +69,7 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
         evidence.append(Figure("seen most at", place, "", STACKS, who))
     if repeats is not None:
         says += f": {repeats.lasts_s:.1f} s every {repeats.every_s:.1f} s"
-        does += f" (every {_duration(repeats.every_s * times)} or longer)"
+        does += f" (every {rough_duration(repeats.every_s * times)} or longer)"
         evidence.append(Figure("every", repeats.every_s, "s", STACKS, who))
         evidence.append(Figure("lasts", repeats.lasts_s, "s", STACKS, who))
     yield Found(
@@ -100,7 +101,3 @@ def _line(facts: RunFacts, member: MemberFacts, kind: Kind) -> str:
         return ""
     line = line_of(rank, Activity.DISK)
     return line.place if line is not None else ""
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
-from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES
+from mooring.doctor.findings.measured import SAMPLES
 from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
 from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.model.amounts import size
 from mooring.spec.edit import Change
 from mooring.variables import Maker
 
@@ -68,7 +69,7 @@ def dense_update(facts: RunFacts) -> Iterator[Found]:
     if share < _LEAST_SHARE:
         return
     yield Found(
-        says=f"every step updates all of {named(tables)}: {size_bytes / MEBIBYTE:,.0f} MiB and "
+        says=f"every step updates all of {named(tables)}: {size(size_bytes)} and "
         "twice that in moments",
         evidence=(
             *sizes(tables),

@@ -9,6 +9,7 @@ from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES, servers_of, used
 from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
 from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.model.amounts import size
 from mooring.spec.edit import Change
 
 _SNIPPET = """rows, place = tf.unique(tf.reshape(ids, [-1]))
@@ -45,7 +46,7 @@ def whole_table(facts: RunFacts) -> Iterator[Found]:
         moved = step_bytes / MEBIBYTE
         evidence.append(Figure("moved by the servers in a step", moved, "MiB", SAMPLES))
     yield Found(
-        says=f"every step pulls {named(tables)} whole: {pulled_bytes / MEBIBYTE:,.0f} MiB, "
+        says=f"every step pulls {named(tables)} whole: {size(pulled_bytes)}, "
         f"{100 * share:.0f} % of what the servers move",
         evidence=tuple(evidence),
         remedy=_remedy(tables),

@@ -1,0 +1,1 @@
+"""A Kubernetes cluster: the API server, its objects, jobs there, and what a user's command does."""

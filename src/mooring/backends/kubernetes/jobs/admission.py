@@ -1,0 +1,234 @@
+"""A round of the queue on the cluster as it is: who is given a place, who gives one back.
+
+The brain decides. Gangs that were admitted hold their places by their record, whether or not all
+their pods exist yet; every other pod of the cluster counts as what it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from mooring.backends.kubernetes.jobs.look import admit, release
+from mooring.backends.kubernetes.jobs.pool_access import Pools
+from mooring.backends.kubernetes.jobs.pools import PoolView, pool_specs
+from mooring.backends.kubernetes.jobs.promised import Holder, Promises
+from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, job_key, wishes_of
+from mooring.backends.kubernetes.objects.nodes import NodeView
+from mooring.backends.kubernetes.objects.pods import PodView
+from mooring.backends.kubernetes.objects.use import Interest, Kept, Uses, snapshot
+from mooring.brain import queue
+from mooring.brain.profile import DEFAULT, Profile
+from mooring.brain.state import ClusterState
+from mooring.model.member import Gang
+from mooring.model.plan import Placement, Plan, Slot
+from mooring.model.volumes import Storage, Volume
+
+#: In place of a node's name: no node is called so.
+ANYWHERE = "*"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A job that waits for a place, or holds one."""
+
+    view: JobView
+    meaning: Meaning
+    record: Record
+    pool: str
+    priority: int
+
+
+@dataclass
+class LastRound:
+    """What the last round worked out of nodes and pods; most of it still holds in the next."""
+
+    uses: Uses = field(default_factory=Uses)
+    promises: Promises = field(default_factory=Promises)
+    cluster: ClusterState | None = None
+
+
+def candidate(
+    view: JobView, meaning: Meaning, record: Record, pools: Pools | None = None
+) -> Candidate | None:
+    """The job as the queue sees it; None if it neither waits for a place nor holds one, or may not
+    have one."""
+    if not meaning.by_mooring:
+        return None
+    wishes = wishes_of(view, meaning)
+    if record.stage is Stage.QUEUED and (wishes.suspend or wishes.stop):
+        return None
+    if record.stage not in (Stage.QUEUED, Stage.ADMITTED):
+        return None
+    rules, asked = pools or Pools(), (meaning.job, meaning.priority, view.namespace)
+    if record.stage is Stage.QUEUED and rules.refusals(*asked):
+        return None
+    standing = rules.standing(*asked)
+    return Candidate(view, meaning, record, standing.pool, standing.priority)
+
+
+def decide(
+    candidates: Sequence[Candidate],
+    nodes: Iterable[NodeView],
+    pods: Iterable[PodView],
+    pools: Iterable[PoolView],
+    now_s: float,
+    profile: Profile = DEFAULT,
+    storage: Callable[[], Storage | None] = lambda: None,
+    last: LastRound | None = None,
+) -> tuple[queue.Decision, ...]:
+    """What the queue decides now, in the order in which it is to be carried out."""
+    admitted = [one for one in candidates if one.record.stage is Stage.ADMITTED]
+    waiting = [
+        one
+        for one in candidates
+        if one.record.stage is Stage.QUEUED and one.record.not_before_s <= now_s
+    ]
+    if not waiting and not any(_may_grow(one) for one in admitted):
+        return ()
+    interest = interest_of([*waiting, *admitted], storage)
+    cluster, running = occupied(admitted, nodes, pods, profile, interest, last)
+    capacity = cluster.capacity
+    state = queue.QueueState(
+        capacity=capacity,
+        waiting=tuple(_queued(one) for one in waiting),
+        running=tuple(running),
+        pools=pool_specs(pools, capacity),
+    )
+    return queue.decide(state, cluster, now_s)
+
+
+def record_after(decision: queue.Decision, one: Candidate, now_s: float) -> Record:
+    """The job's record once the decision holds. A gang that grows or shrinks starts anew: its
+    members are told of each other when they start."""
+    record, policy = one.record, one.meaning.policy
+    next_epoch = record.state.epoch + 1 if record.state else record.epoch
+    match decision:
+        case queue.Admit(plan=plan):
+            return admit(record, plan, policy, now_s)
+        case queue.Grow(plan=plan):
+            return admit(replace(record, epoch=next_epoch), plan, policy, now_s)
+        case queue.Shrink(members=members, reason=reason):
+            left = {member: slot for member, slot in record.slots.items() if member not in members}
+            smaller = replace(record, epoch=next_epoch, slots=left)
+            return replace(admit(smaller, smaller.plan(""), policy, now_s), message=reason)
+        case queue.Preempt(reason=reason):
+            return release(record, "Preempted", reason)
+        case queue.Wait(sentence=sentence):
+            return replace(record, reason="Waiting", message=sentence)
+
+
+def occupied(
+    admitted: Sequence[Candidate],
+    nodes: Iterable[NodeView],
+    pods: Iterable[PodView],
+    profile: Profile = DEFAULT,
+    interest: Interest | None = None,
+    last: LastRound | None = None,
+) -> tuple[ClusterState, list[queue.RunningGang]]:
+    """The cluster with everybody in their places.
+
+    A gang whose place is no longer there (somebody took its room, or a node is gone) will be taken
+    back; until then it holds what its pods hold, and is nobody to bargain with.
+    """
+    views, there = list(nodes), list(pods)
+    holding = list(admitted)
+    known = last or LastRound()
+    while True:
+        inside = [Holder(one.view, one.meaning, one.record) for one in holding]
+        others = known.promises.others(there, inside)
+        found = snapshot(views, others, _kept(holding), interest or Interest(), known.uses)
+        cluster = known.cluster = ClusterState(found, profile, known.cluster)
+        running, lost = [], []
+        for one in holding:
+            gang = _running(one, found.storage)
+            try:
+                cluster.assume(gang.gang, gang.plan)
+            except ValueError:
+                lost.append(one)
+            else:
+                running.append(gang)
+        if not lost:
+            return cluster, running
+        uids = {one.view.uid for one in lost}
+        holding = [one for one in holding if one.view.uid not in uids]
+        if not any(pod.mark is not None and pod.mark.job_uid in uids for pod in there):
+            return cluster, running
+
+
+def interest_of(candidates: Sequence[Candidate], storage: Callable[[], Storage | None]) -> Interest:
+    """What those who may be given a place look at, besides amounts."""
+    asking = [
+        one.meaning.queued
+        for one in candidates
+        if one.record.stage is Stage.QUEUED or _may_grow(one)
+    ]
+    mounts = any(member.volumes for gang in asking for member in gang.members)
+    counts = any(spread.match_labels for gang in asking for spread in gang.spreads)
+    names = {one.view.uid: job_key(one.view.key) for one in candidates}
+    return Interest(storage() if mounts else None, counts, names)
+
+
+def _kept(holding: Iterable[Candidate]) -> dict[str, Kept]:
+    """CPUs and devices that gangs hold by their records, by node: no other pod can have those."""
+    cpus: dict[str, set[int]] = {}
+    gpus: dict[str, set[int]] = {}
+    for one in holding:
+        for slot in one.record.slots.values():
+            if slot.exclusive:
+                cpus.setdefault(slot.node, set()).update(slot.cpus)
+            if slot.gpus:
+                gpus.setdefault(slot.node, set()).update(slot.gpus)
+    return {
+        node: Kept(frozenset(cpus.get(node, ())), frozenset(gpus.get(node, ())))
+        for node in cpus.keys() | gpus.keys()
+    }
+
+
+def anywhere(gang: Gang) -> Plan:
+    """The plan of a gang that another scheduler places."""
+    slot = Slot(ANYWHERE, ())
+    return Plan(gang.job, tuple(Placement(member.id, slot) for member in gang.members))
+
+
+def _may_grow(one: Candidate) -> bool:
+    return len(one.record.slots) < len(one.meaning.gang.members)
+
+
+def _queued(one: Candidate) -> queue.QueuedGang:
+    spec = one.meaning.job.spec
+    return queue.QueuedGang(
+        gang=one.meaning.queued,
+        priority=one.priority,
+        pool=one.pool,
+        arrived_s=one.record.queued_at_s,
+        preemptible=spec.preemptible,
+        min_available=spec.min_available,
+        expected_s=spec.expected_duration_s,
+    )
+
+
+def _running(one: Candidate, storage: Storage | None) -> queue.RunningGang:
+    queued = _queued(one)
+    if storage is not None:
+        queued = replace(queued, gang=_bound(queued.gang, storage))
+    plan = one.record.plan(job_key(one.view.key))
+    started_s = one.record.admitted_at_s or one.record.queued_at_s
+    return queue.RunningGang(queued, plan, started_s)
+
+
+def _bound(gang: Gang, storage: Storage) -> Gang:
+    """Without the claims of its own for volumes that were there before: its pods have those, and
+    they are not to be had a second time."""
+    made = {kind.name for kind in storage.classes if kind.provisioner}
+
+    def stays(volume: Volume) -> bool:
+        return volume.own is None or volume.own.storage_class in made
+
+    if all(stays(volume) for member in gang.members for volume in member.volumes):
+        return gang
+    members = tuple(
+        replace(member, volumes=tuple(filter(stays, member.volumes))) for member in gang.members
+    )
+    return replace(gang, members=members)

@@ -1,0 +1,29 @@
+"""Addresses of Unix sockets in deep folders: the kernel takes about a hundred bytes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mooring.model.errors import RunFailed
+
+_LONGEST = 107 if sys.platform.startswith("linux") else 103
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """An address of the socket at `path`, to bind or to connect to meanwhile."""
+    text = str(path)
+    if len(os.fsencode(text)) <= _LONGEST:
+        yield text
+        return
+    if not sys.platform.startswith("linux"):
+        raise RunFailed(f"{text} is too long for a socket: set MOORING_HOME to a shorter folder")
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

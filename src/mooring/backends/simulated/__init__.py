@@ -1,0 +1,1 @@
+"""Members that only seem to run: a runtime in virtual time."""

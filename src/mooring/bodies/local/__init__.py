@@ -1,1 +1,0 @@
-"""The local body: members as processes of this machine, plain or on virtual nodes."""

@@ -1,1 +1,0 @@
-"""Members that only seem to run: a body in virtual time."""
