@@ -1,9 +1,11 @@
 """Looks at the member's own programs, again and again, at moments that fall by chance.
 
-Ten a second for the first 20 s after the first step, then as often as one hundredth of a CPU
-allows. A look is the end of a short moment, at whose beginning the card's bytes were read, so that
-it shows whether bytes move now. Looks of some seconds are one record of the journal (`looks`):
-places (what a process does) and for each look which of them it was; see docs/architecture.md.
+For the first 20 s after the first step up to ten a second, as often as 0.75 % of the CPUs
+allow, which all members that run there divide (`part_of_a_cpu`); then half as often. The first
+looks of these may cost more, so that a run of some seconds has an account of its steps too. A look is
+the end of a short moment, at whose beginning the card's bytes were read, so that it shows whether
+bytes move now. Looks of some seconds are one record of the journal (`looks`): places (what a
+process does) and for each look which of them it was; see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -31,9 +33,15 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _MOMENT_S = 0.010
 _CLOSE_S, _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.08, 0.15, 10.0
 #: For so long after the first step, or after the start of programs that report none.
-_CLOSELY_S, _SILENT_S = 20.0, 4.0
-#: Parts of a CPU.
-_CLOSE_COST, _COST = 0.04, 0.005
+_CLOSELY_S, _SILENT_S = 20.0, 2.0
+#: Parts of the CPUs that there are for the member; and the most, of one CPU.
+_CLOSE_COST, _COST, _MOST_COST = 0.0075, 0.005, 0.04
+#: A member with less than a CPU may take more of it, up to so much of a CPU: some three looks a
+#: second, so that a run of ten seconds shows where its time goes.
+_SMALL_COST, _SMALL_MEMBER_COST = 0.0075, 0.015
+#: The first looks at training: so many, at up to so much of a CPU. An account needs 30 of a rank
+#: (`mooring.account.summing.LEAST_LOOKS`); together they cost some tenths of a second.
+_FIRST_LOOKS, _FIRST_COST = 40, 0.03
 #: The shortest turn on a CPU that the kernel gives.
 _TURN_NS = 100000
 _RECORD_S = 5.0
@@ -54,7 +62,9 @@ class Looks:
         write: Callable[[str, dict[str, Any]], object],
         paths: Paths | None,
         card: Card,
+        cpus: float,
     ) -> None:
+        """`cpus`: how many CPUs there are for the member, its part of those that it shares."""
         self._loop, self._write, self._paths, self._card = loop, write, paths, card
         self._files, self._sources = waited_files.Files(), Sources()
         self._machine = Machine()
@@ -67,6 +77,8 @@ class Looks:
         self._closely_from_s = self._began_s + _SILENT_S
         self._stepped = False
         self._cost_s = 0.002
+        self._cpus = cpus
+        self._close_looks = 0
         self._begin_cost_s = 0.0
         self._turn = 0
         self._over = False
@@ -78,6 +90,7 @@ class Looks:
         if not self._stepped and not self._over:
             self._stepped = True
             self._closely_from_s = time.monotonic()
+            self._close_looks = 0
             # What was before is start-up: its clock must not count for steps.
             self._flush()
 
@@ -142,10 +155,10 @@ class Looks:
 
     def _pause_s(self, now_s: float) -> float:
         closely = self._closely_from_s <= now_s < self._closely_from_s + _CLOSELY_S
-        if closely:
-            pause_s = max(_CLOSE_S, self._cost_s / _CLOSE_COST)
-        else:
-            pause_s = max(_LEAST_PAUSE_S, self._cost_s / _COST)
+        self._close_looks += closely
+        least_s = _CLOSE_S if closely else _LEAST_PAUSE_S
+        first = closely and self._close_looks <= _FIRST_LOOKS * self._rounds()
+        pause_s = max(least_s, self._cost_s / part_of_a_cpu(self._cpus, closely, first))
         return min(_MOST_PAUSE_S, pause_s * random.uniform(0.5, 1.5))
 
     def _rates(self) -> tuple[int, int]:
@@ -164,6 +177,10 @@ class Looks:
             return self._trainers
         self._turn = (self._turn + _MOST_AT_ONCE) % len(self._trainers)
         return (self._trainers + self._trainers)[self._turn : self._turn + _MOST_AT_ONCE]
+
+    def _rounds(self) -> int:
+        """How many looks it takes until each trainer was looked at once."""
+        return max(1, -(-len(self._trainers) // _MOST_AT_ONCE))
 
     def _pids(self) -> list[int]:
         return [one.pid for one in self._trainers]
@@ -228,6 +245,22 @@ class Looks:
                 self._records[pid].reading.count([pid, *helpers.get(pid, [])])
 
 
+def part_of_a_cpu(cpus: float, closely: bool, first: bool = False) -> float:
+    """What looks may cost a member that has so many CPUs; `first`: those that an account needs.
+
+    >>> part_of_a_cpu(2.0, closely=True), part_of_a_cpu(2.0, closely=False)
+    (0.015, 0.01)
+    >>> part_of_a_cpu(0.5, closely=True)
+    0.0075
+    >>> part_of_a_cpu(0.5, closely=True, first=True)
+    0.03
+    """
+    if not closely:
+        return min(_MOST_COST, _COST * cpus)
+    least = _FIRST_COST if first else min(_SMALL_COST, _SMALL_MEMBER_COST * cpus)
+    return min(_MOST_COST, max(_CLOSE_COST * cpus, least))
+
+
 def begin(
     loop: Loop,
     write: Callable[[str, dict[str, Any]], object],
@@ -242,7 +275,8 @@ def begin(
     own = [
         sockets.pack_address(address) for member, address, _ in peers if member == contract.member
     ]
-    return Looks(loop, write, Paths(sockets.Traffic(peers)), Card(own))
+    cpus = len(os.sched_getaffinity(0)) / contract.look_sharers
+    return Looks(loop, write, Paths(sockets.Traffic(peers)), Card(own), cpus)
 
 
 class _Record:
