@@ -18,7 +18,7 @@ from mooring.model.engine import Engine
 from mooring.model.identity import Identity
 from mooring.model.launch import Launch
 from mooring.model.member import Member
-from mooring.spec import Strategy
+from mooring.spec import Strategy, TrainingJob
 
 
 class PyTorch(Framework):
@@ -58,6 +58,10 @@ class PyTorch(Framework):
             "master": RoleFacts(max_replicas=1, multi_process=True),
             "worker": RoleFacts(required=True, multi_process=True),
         }
+
+    def role_env(self, job: TrainingJob, role: str) -> Mapping[str, str]:
+        """`mooring.inside` has nothing to swap here: it lets gloo's threads end in order."""
+        return {"MOORING_INSIDE": "{}"}
 
     def render(self, member: Member, identity: Identity, member_dir: str) -> Launch:
         me = identity.me

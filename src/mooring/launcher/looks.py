@@ -2,10 +2,10 @@
 
 For the first 20 s after the first step up to ten a second, as often as 0.75 % of the CPUs
 allow, which all members that run there divide (`part_of_a_cpu`); then half as often. The first
-looks of these may cost more, so that a run of some seconds has an account of its steps too. A look is
-the end of a short moment, at whose beginning the card's bytes were read, so that it shows whether
-bytes move now. Looks of some seconds are one record of the journal (`looks`): places (what a
-process does) and for each look which of them it was; see docs/architecture.md.
+looks of these may cost more, so that a run of some seconds has an account of its steps too. A look
+is the end of a short moment, at whose beginning the card's bytes were read, so that it shows
+whether bytes move now. Looks of some seconds are one record of the journal (`looks`): places (what
+a process does) and for each look which of them it was; see docs/architecture.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Watches the variables of a TensorFlow program with parameter servers, and swaps what it was told.
+"""Watches the variables of a TensorFlow program with parameter servers, and swaps what it was told;
+lets a PyTorch program end in order.
 
 `start` takes a JSON object: `lookups: rows` makes Keras' Embedding fetch rows, `optimizer: lazy`
 makes its Adam touch only rows that have a gradient. Nothing is imported here that the program does
-not import itself: every change waits for the module that it is about. Standard library and
-TensorFlow only; Python 3.8.
+not import itself: every change waits for the module that it is about. Standard library and the
+framework only; Python 3.8.
 """
 
 from __future__ import annotations
@@ -55,8 +56,14 @@ def start(wanted: str) -> None:
         if told.get("optimizer") == "lazy":
             keras_rows.touch_rows(module)
 
+    def process_groups(module: object) -> None:
+        from . import gloo_ending
+
+        gloo_ending.wait_at_exit(module)
+
     imports.after(
         {
+            "torch.distributed.distributed_c10d": process_groups,
             "tensorflow.python.eager.context": context,
             "tensorflow.python.distribute.parameter_server_strategy_v2": strategy,
             "tensorflow.python.distribute.coordinator.cluster_coordinator": coordinator,
