@@ -4,14 +4,19 @@ The workers have no command. Each serves the rank agent on its `agent` port, and
 shell is `moor-rsh`, which finds a worker by its name in the hostfile and runs Open MPI's daemon
 there, inside the worker's slot. The rest is set by Open MPI's own variables (`OMPI_MCA_*`, 4.x).
 
-A runtime that sees MOORING_RANK_HOSTS in a launch puts `moor-rsh` on the PATH of that member, and
-gives it and the members that serve ranks the same MOORING_RANK_TOKEN.
+Open MPI takes ranks for neighbours, which talk through shared memory, only if one daemon started
+them. Workers on the same host therefore have one daemon, in the slot of the first of them, and
+`moor-rank` (the daemon's fork agent) has each rank started in the slot of its own worker.
+
+A runtime puts `moor-rsh` and `moor-rank` on the PATH of the launcher and of the members that serve
+ranks, and gives all of them the same MOORING_RANK_TOKEN.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import ClassVar
@@ -21,7 +26,7 @@ from mooring.frameworks.commands import RANK_STARTERS
 from mooring.frameworks.network import on_loopback
 from mooring.model.engine import Engine
 from mooring.model.errors import Problem
-from mooring.model.identity import Identity
+from mooring.model.identity import Identity, Peer
 from mooring.model.launch import Launch
 from mooring.model.member import Duty, Member, MemberId
 from mooring.spec import Strategy, SuccessPolicy, TrainingJob
@@ -30,8 +35,19 @@ LAUNCHER = "launcher"
 WORKER = "worker"
 HOSTFILE = "hostfile"
 RANK_HOSTS_FILE = "rank-hosts.json"
+RANK_SLOTS_FILE = "rank-slots.json"
 REMOTE_SHELL = "moor-rsh"
+FORK_AGENT = "moor-rank"
 AGENT_PORT = "agent"
+#: Options of mpirun that say which rank goes to which worker or CPU: then each worker is a host of
+#: its own, whose daemon sees the worker's CPUs and nothing else.
+_PLACING_OPTIONS = frozenset(
+    {
+        *("bind-to", "bind-to-core", "bind-to-socket", "map-by", "rank-by", "rankfile", "rf"),
+        *("host", "H", "hostfile", "machinefile", "cpu-set", "cpu-list", "cpus-per-proc"),
+        *("cpus-per-rank", "npernode", "N", "pernode", "npersocket", "ppr"),
+    }
+)
 
 
 class Mpi(Framework):
@@ -45,6 +61,7 @@ class Mpi(Framework):
             "OMPI_MCA_plm_rsh_agent",
             "OMPI_MCA_plm_rsh_no_tree_spawn",
             "OMPI_MCA_orte_leave_session_attached",
+            "OMPI_MCA_orte_fork_agent",
         }
     )
 
@@ -100,7 +117,11 @@ def rank_host(member: MemberId) -> str:
 def _launcher(member: Member, identity: Identity, member_dir: str) -> Launch:
     folder = PurePosixPath(member_dir)
     workers = identity.of_role(WORKER)
-    hostfile = "".join(f"{rank_host(peer.member)} slots={peer.processes}\n" for peer in workers)
+    hosts = [[peer] for peer in workers] if _places_ranks(member.argv) else _by_host(workers)
+    hostfile = "".join(
+        f"{rank_host(host[0].member)} slots={sum(peer.processes for peer in host)}\n"
+        for host in hosts
+    )
     rank_hosts = {rank_host(peer.member): [peer.host, peer.ports[AGENT_PORT]] for peer in workers}
     env = {
         "MOORING_RANK_HOSTS": str(folder / RANK_HOSTS_FILE),
@@ -111,6 +132,8 @@ def _launcher(member: Member, identity: Identity, member_dir: str) -> Launch:
         # Otherwise the daemon leaves its session, and the agent loses sight of the ranks.
         "OMPI_MCA_orte_leave_session_attached": "1",
     }
+    if len(hosts) < len(workers):
+        env["OMPI_MCA_orte_fork_agent"] = FORK_AGENT
     defaults = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -129,9 +152,29 @@ def _launcher(member: Member, identity: Identity, member_dir: str) -> Launch:
     return launch(member, identity, defaults=defaults, env=env, files=files)
 
 
+def _by_host(workers: Sequence[Peer]) -> list[list[Peer]]:
+    """Workers that are reached at the same host, in the order of their ranks.
+
+    Pods have a host each, also those on one node: they share neither memory nor process numbers.
+    """
+    hosts: list[list[Peer]] = []
+    for peer in workers:
+        # Ranks fill one host after the other, so that only workers in a row can share one.
+        if hosts and hosts[-1][0].host == peer.host:
+            hosts[-1].append(peer)
+        else:
+            hosts.append([peer])
+    return hosts
+
+
+def _places_ranks(argv: Sequence[str]) -> bool:
+    options = re.findall(r"(?<![\w-])--?([A-Za-z][a-z-]*)", " ".join(argv))
+    return not _PLACING_OPTIONS.isdisjoint(options)
+
+
 def _worker(member: Member, identity: Identity, member_dir: str) -> Launch:
     # Two workers on one machine have the same host name, and Open MPI names its shared memory by
-    # host and local rank: in one folder they write into each other's, and crash.
+    # host and local rank: daemons with one folder write into each other's, and crash.
     defaults = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -144,4 +187,11 @@ def _worker(member: Member, identity: Identity, member_dir: str) -> Launch:
     if member.resources.cpu_millis < 1000 * member.processes:
         # A rank that waits spins; with less than a CPU each they would take it from the others.
         defaults["OMPI_MCA_mpi_yield_when_idle"] = "1"
-    return launch(member, identity, defaults=defaults, serves_ranks=True)
+    env: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for host in _by_host(identity.of_role(WORKER)):
+        if len(host) > 1 and host[0].member == member.id:
+            slots = [[peer.host, peer.ports[AGENT_PORT], peer.processes] for peer in host]
+            env["MOORING_RANK_SLOTS"] = str(PurePosixPath(member_dir) / RANK_SLOTS_FILE)
+            files[RANK_SLOTS_FILE] = json.dumps(slots) + "\n"
+    return launch(member, identity, defaults=defaults, env=env, files=files, serves_ranks=True)

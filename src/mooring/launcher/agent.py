@@ -22,7 +22,7 @@ from .errors import LauncherError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping
+    from typing import Any, Mapping
 
     from .loop import Loop
 
@@ -151,18 +151,25 @@ class _Call:
         if body is None:
             self._refuse("the token is wrong")
             return
-        command = str(json.loads(body.decode("utf-8"))["command"])
-        env = self._agent.env
         try:
-            shell = children.find_program("sh", env, self._agent.cwd)
-            self.child = children.spawn(
-                shell, ["sh", "-c", command], env, self._agent.cwd, session=True
-            )
+            self.child = self._started(json.loads(body.decode("utf-8")))
         except LauncherError as error:
             self._refuse(error.reason)
             return
         self._open_pipes = {self.child.out: wire.OUT, self.child.err: wire.ERR}
         self._watch_pipes(True)
+
+    def _started(self, request: dict[str, Any]) -> children.Child:
+        """A shell's command, as with ssh; or a rank's own words, with what its daemon set."""
+        env, cwd = self._agent.env, self._agent.cwd
+        if "command" in request:
+            argv, terminal = ["sh", "-c", str(request["command"])], False
+        else:
+            argv, terminal = [str(word) for word in request["argv"]], request["terminal"] is True
+            env = {**env, **{str(name): str(value) for name, value in request["env"].items()}}
+            cwd = str(request["cwd"])
+        program = children.find_program(argv[0], env, cwd)
+        return children.spawn(program, argv, env, cwd, session=True, terminal=terminal)
 
     def _forward(self, number: int) -> None:
         if self.child is not None and self.child.code is None:
@@ -199,7 +206,7 @@ class _Call:
 
     def _pipe_readable(self, fd: int) -> None:
         try:
-            data = os.read(fd, 65536)
+            data = children.read_output(fd, 65536)
         except BlockingIOError:
             return
         if data:
@@ -218,8 +225,10 @@ class _Call:
             return
         for fd, kind in list(self._open_pipes.items()):
             try:
-                # More than a pipe holds, so all of the command's own output.
-                self._send(kind, os.read(fd, _PIPE_BYTES))
+                # More than a pipe holds, so all of the command's own output; a terminal gives it
+                # in parts.
+                while data := children.read_output(fd, _PIPE_BYTES):
+                    self._send(kind, data)
             except BlockingIOError:
                 pass
         self._code = code

@@ -73,17 +73,20 @@ def spawn(
     cwd: str,
     session: bool = False,
     watcher: int | None = None,
+    terminal: bool = False,
 ) -> Child:
     """Starts `path`, its output on pipes; with `session` it leads a session of its own.
 
-    `watcher` is the process that may look at what the program does.
+    `watcher` is the process that may look at what the program does. With `terminal`, standard
+    output is a terminal, to which programs write line by line.
     """
     arguments = [os.fsencode(word) for word in argv]
     environment = {os.fsencode(name): os.fsencode(text) for name, text in env.items()}
     launcher = os.getpid()
     fds: list[int] = []
     try:
-        for _ in range(3):
+        fds.extend(_raw_terminal() if terminal else os.pipe())
+        for _ in range(2):
             fds.extend(os.pipe())
         pid = os.fork()
     except OSError as error:
@@ -108,9 +111,7 @@ def spawn(
             os.dup2(out_child, 1)
             os.dup2(err_child, 2)
             os.chdir(cwd)
-            signal.set_wakeup_fd(-1)
-            for number in _RESTORED:
-                signal.signal(number, signal.SIG_DFL)
+            restore_signals()
             os.execve(path, arguments, environment)
         except OSError as error:
             os.write(trouble_child, b"%d" % (error.errno or errno.EIO))
@@ -129,6 +130,32 @@ def spawn(
     os.set_blocking(out, False)
     os.set_blocking(err, False)
     return Child(pid, out, err)
+
+
+def restore_signals() -> None:
+    """Before exec: what Python changed for itself is as programs expect it."""
+    signal.set_wakeup_fd(-1)
+    for number in _RESTORED:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _raw_terminal() -> tuple[int, int]:
+    """(what is read, what the program writes to), which carries bytes as they are."""
+    import tty
+
+    reading, writing = os.openpty()
+    tty.setraw(writing)
+    return reading, writing
+
+
+def read_output(fd: int, most_bytes: int) -> bytes:
+    """What there is; empty at the end. Raises BlockingIOError if there is nothing yet."""
+    try:
+        return os.read(fd, most_bytes)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return b""  # how a terminal ends
 
 
 def reap() -> list[tuple[int, int]]:

@@ -1,5 +1,6 @@
 """The launcher's commands: `run CONTRACT`, `pod` in a container, `rsh HOST COMMAND...` for ssh,
-`look` to say what this place allows, `fork-server FD PADDING` to make launchers by forking.
+`rank COMMAND...` to start a rank in its own worker, `look` to say what this place allows,
+`fork-server FD PADDING` to make launchers by forking.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ def main(argv: list[str] | None = None) -> int:
         from . import rsh
 
         return rsh.main(words[1], words[2:])
+    if len(words) >= 2 and words[0] == "rank":
+        from . import rank
+
+        return rank.main(words[1:])
     if words == ["look"]:
         from . import look
 

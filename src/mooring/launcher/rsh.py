@@ -16,6 +16,10 @@ from . import proof, wire
 from .errors import LauncherError
 from .loop import Loop
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
 HOSTS_VARIABLE = "MOORING_RANK_HOSTS"
 TOKEN_VARIABLE = "MOORING_RANK_TOKEN"
 # An agent that restarts with its member is back within this time.
@@ -25,22 +29,38 @@ _PAUSE_S = 0.1
 
 def main(host: str, words: list[str]) -> int:
     try:
-        address, port, token = _find(host)
+        address, port = _find(host)
         # ssh joins its words with blanks and leaves them to the other side's shell; mpirun
         # quotes for exactly that.
-        return _Caller(_connect(host, address, port), token, " ".join(words)).run()
+        return call(host, address, port, token(), {"command": " ".join(words)})
     except LauncherError as error:
-        _write(2, ("mooring: %s\n" % error.reason).encode("utf-8", "replace"))
+        complain(error.reason)
         return wire.FAILED
 
 
-def _find(host: str) -> tuple[str, int, str]:
-    path = os.environ.get(HOSTS_VARIABLE)
-    token = os.environ.get(TOKEN_VARIABLE)
-    if not path or not token:
-        raise LauncherError(
-            "%s and %s are not set: not inside a job?" % (HOSTS_VARIABLE, TOKEN_VARIABLE)
-        )
+def call(host: str, address: str, port: int, token: str, request: Mapping[str, Any]) -> int:
+    """Has the agent of `host` carry out `request`, whose output appears here; its exit code."""
+    return _Caller(_connect(host, address, port), token, request).run()
+
+
+def complain(reason: str) -> None:
+    _write(2, ("mooring: %s\n" % reason).encode("utf-8", "replace"))
+
+
+def token() -> str:
+    """The job's token, which everybody who may start commands has."""
+    return _variable(TOKEN_VARIABLE)
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise LauncherError("%s is not set: not inside a job?" % name)
+    return value
+
+
+def _find(host: str) -> tuple[str, int]:
+    path = _variable(HOSTS_VARIABLE)
     try:
         with open(path, encoding="utf-8") as file:
             hosts = json.load(file)
@@ -49,7 +69,7 @@ def _find(host: str) -> tuple[str, int, str]:
             known = ", ".join(sorted(hosts)) or "none"
             raise LauncherError("no member of this job is called %s (known: %s)" % (name, known))
         address, port = hosts[name]
-        return str(address), int(port), token
+        return str(address), int(port)
     except OSError as error:
         raise LauncherError("%s: %s" % (path, error.strerror)) from error
     except (ValueError, TypeError) as error:
@@ -73,10 +93,10 @@ def _connect(host: str, address: str, port: int) -> socket.socket:
 class _Caller:
     """One command run elsewhere."""
 
-    def __init__(self, connection: socket.socket, token: str, command: str) -> None:
+    def __init__(self, connection: socket.socket, token: str, request: Mapping[str, Any]) -> None:
         self._connection = connection
         self._token = token
-        self._command = command
+        self._request = request
         self._inbox = wire.Inbox()
         self._nonce, self._agents = proof.new_nonce(), b""
         self._shown = False
@@ -124,7 +144,7 @@ class _Caller:
         if not proof.holds(self._token, shown, proof.AGENT, self._agents, self._nonce):
             raise LauncherError("the rank agent does not hold the job's token")
         self._shown = True
-        body = json.dumps({"command": self._command}).encode("ascii")
+        body = json.dumps(self._request).encode("ascii")
         nonces = self._agents + self._nonce
         self._send(wire.REQUEST, wire.close_request(self._token, nonces, body))
 

@@ -35,14 +35,14 @@ FILES = (
 )
 #: What folders hold, by name; M stands for a member.
 IN_FOLDERS = {
-    "bin": ("moor-rsh",),
+    "bin": ("moor-rsh", "moor-rank"),
     "logs": ("M.log",),
     "samples": ("M.jsonl", ".M.spare"),
     "stacks": ("M.jsonl",),
     "members": (),
     "files": (),
 }
-_IN_MEMBERS = ("launcher.err", "hostfile", "rank-hosts.json")
+_IN_MEMBERS = ("launcher.err", "hostfile", "rank-hosts.json", "rank-slots.json")
 _CONTRACTS = "contract-*.json"
 _MOST_BYTES = 64 << 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -124,9 +125,11 @@ def test_gloo_chooses_its_interface_itself_between_nodes() -> None:
     assert launch.env["MASTER_ADDR"] == "demo-worker-0"
 
 
-def mpi(host: str | None = "127.0.0.1", **worker: Any) -> dict[str, Launch]:
+def mpi(
+    host: str | None = "127.0.0.1", command: Sequence[str] = ("mpirun", "./sum"), **worker: Any
+) -> dict[str, Launch]:
     roles = {
-        "launcher": {"command": ["mpirun", "./sum"]},
+        "launcher": {"command": list(command)},
         "worker": {"replicas": 2, "processes": 3, **worker},
     }
     return {name: launch for name, (_, launch) in render_all(make_job("mpi", roles), host).items()}
@@ -135,7 +138,9 @@ def mpi(host: str | None = "127.0.0.1", **worker: Any) -> dict[str, Launch]:
 def test_mpi_launcher_has_the_hostfile_and_the_way_to_the_workers() -> None:
     launch = mpi()["launcher-0"]
     assert launch.argv == ("mpirun", "./sum")
-    assert launch.files["hostfile"] == "worker-0-ranks slots=3\nworker-1-ranks slots=3\n"
+    # One daemon for both, so that their ranks talk through shared memory.
+    assert launch.files["hostfile"] == "worker-0-ranks slots=6\n"
+    assert launch.env["OMPI_MCA_orte_fork_agent"] == "moor-rank"
     assert json.loads(launch.files["rank-hosts.json"]) == {
         "worker-0-ranks": ["127.0.0.1", 7001],
         "worker-1-ranks": ["127.0.0.1", 7002],
@@ -165,10 +170,41 @@ def test_mpi_workers_serve_ranks_and_share_no_folder() -> None:
 def test_mpi_between_nodes_leaves_the_interface_to_open_mpi() -> None:
     launch = mpi(host=None)["launcher-0"]
     assert not [name for name in launch.env if name.endswith("if_include")]
+    assert launch.files["hostfile"] == "worker-0-ranks slots=3\nworker-1-ranks slots=3\n"
+    assert "OMPI_MCA_orte_fork_agent" not in launch.env
     hosts = json.loads(launch.files["rank-hosts.json"])
     assert hosts["worker-1-ranks"] == ["demo-worker-1", 7002]
     # A name that leads to the launcher's own node would make mpirun start the ranks itself.
     assert not set(hosts) & {"demo-worker-0", "demo-worker-1", "demo-launcher-0"}
+
+
+def test_mpi_the_first_worker_of_a_host_knows_where_the_others_ranks_go() -> None:
+    launches = mpi()
+    first = launches["worker-0"]
+    assert first.env["MOORING_RANK_SLOTS"] == "/run/worker-0/rank-slots.json"
+    assert json.loads(first.files["rank-slots.json"]) == [
+        ["127.0.0.1", 7001, 3],
+        ["127.0.0.1", 7002, 3],
+    ]
+    alone = [launches["worker-1"], *mpi(host=None).values()]
+    assert not [launch for launch in alone if "MOORING_RANK_SLOTS" in launch.env]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["mpirun", "--bind-to", "core", "./sum"],
+        ["mpirun", "-H", "worker-1-ranks:3", "./sum"],
+        ["sh", "-c", "exec mpirun --map-by=node './sum'"],
+        ["sh", "-c", "mpirun '-npernode' 1 ./sum"],
+    ],
+)
+def test_mpi_commands_that_place_their_ranks_have_a_host_for_each_worker(
+    command: list[str],
+) -> None:
+    launch = mpi(command=command)["launcher-0"]
+    assert launch.files["hostfile"] == "worker-0-ranks slots=3\nworker-1-ranks slots=3\n"
+    assert "OMPI_MCA_orte_fork_agent" not in launch.env
 
 
 @pytest.mark.parametrize(("cpu", "yields"), [("500m", True), (3, False)])

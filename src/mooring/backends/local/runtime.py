@@ -39,7 +39,8 @@ from mooring.record.state_home import cache_dir
 
 #: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
 _LAUNCHER_GRACE_S = 5.0
-_RSH = "moor-rsh"
+#: What mpirun and its daemons call, and the launcher's command for it.
+_RANK_PROGRAMS = {"moor-rsh": "rsh", "moor-rank": "rank"}
 
 
 @dataclass
@@ -300,20 +301,20 @@ class LocalRuntime:
         environment[owners.OWNER_VARIABLE] = self._owner
         if order.launch.serves_ranks or "MOORING_RANK_HOSTS" in order.launch.env:
             # Also where ranks are served: Open MPI's daemon checks that the program exists.
-            _write_rsh(self._run.root / "bin", self._run.launcher_file)
+            _write_rank_programs(self._run.root / "bin", self._run.launcher_file)
             environment["MOORING_RANK_TOKEN"] = self._rank_token
             if "PATH" in environment:
-                environment["PATH"] = self._with_rsh(environment["PATH"])
+                environment["PATH"] = self._with_rank_programs(environment["PATH"])
         return environment
 
-    def _with_rsh(self, path: str) -> str:
+    def _with_rank_programs(self, path: str) -> str:
         return f"{self._run.root / 'bin'}{os.pathsep}{path}"
 
     def _inherits(self, launch: Launch) -> dict[str, str]:
         """What a launcher is started with: the caller's variables are written down nowhere."""
         environment = {**self._inherited, **launch.env}
         if "MOORING_RANK_TOKEN" in launch.env and "PATH" not in launch.env:
-            environment["PATH"] = self._with_rsh(environment.get("PATH", os.defpath))
+            environment["PATH"] = self._with_rank_programs(environment.get("PATH", os.defpath))
         return environment
 
     def _launcher_complaint(self, attempt: _Attempt) -> str:
@@ -352,17 +353,17 @@ class LocalRuntime:
             self._kill_owned(name)
 
 
-def _write_rsh(folder: Path, launcher: Path) -> None:
-    """The program that mpirun takes for ssh; on PATH, because its option splits at spaces."""
-    script = folder / _RSH
-    if script.exists():
-        return
+def _write_rank_programs(folder: Path, launcher: Path) -> None:
+    """On PATH, because the options of mpirun that name them split at spaces."""
     make_folder(folder)
-    script.write_text(
-        f'#!/bin/sh\nexec {_quoted(sys.executable)} -I -S {_quoted(str(launcher))} rsh "$@"\n',
-        encoding="utf-8",
-    )
-    script.chmod(0o700)
+    for name, command in _RANK_PROGRAMS.items():
+        script = folder / name
+        if not script.exists():
+            python, archive = _quoted(sys.executable), _quoted(str(launcher))
+            script.write_text(
+                f'#!/bin/sh\nexec {python} -I -S {archive} {command} "$@"\n', encoding="utf-8"
+            )
+            script.chmod(0o700)
 
 
 def _whole_number(value: object) -> int:
