@@ -131,7 +131,7 @@ def find(name: str) -> dict[str, Any] | None:
     for field in ("id", "run", "name"):
         found = client.get(f"/jobs?{urlencode({field: name, 'unfinished': 'true'})}")["jobs"]
         if found:
-            return dict(found[-1])
+            return dict(found[0])
     return None
 
 
