@@ -7,10 +7,11 @@ import time
 from aiohttp import web
 
 from mooring.backends.local.queue.service import QueueService
-from mooring.http_api import file_routes, job_routes, machine_routes, run_routes
+from mooring.http_api import event_routes, file_routes, job_routes, machine_routes, run_routes
 from mooring.http_api.answering import PREFIX, Route, errors
 from mooring.http_api.job_routes import SERVICE, STARTED_S
 from mooring.http_api.reading import readers_of
+from mooring.http_api.streams import STREAMS, Streams, close_streams
 
 #: A job with the largest environment that a kernel takes is below.
 MOST_BODY_BYTES = 16 << 20
@@ -19,6 +20,7 @@ ROUTES: tuple[Route, ...] = (
     *run_routes.ROUTES,
     *file_routes.ROUTES,
     *machine_routes.ROUTES,
+    *event_routes.ROUTES,
 )
 
 
@@ -27,6 +29,8 @@ def make_app(service: QueueService) -> web.Application:
     app[SERVICE] = service
     app[STARTED_S] = time.time()
     app.cleanup_ctx.append(readers_of)
+    app[STREAMS] = Streams()
+    app.on_shutdown.append(close_streams)
     for route in ROUTES:
         app.router.add_route(route.method, PREFIX + route.path, route.handler)
     return app
