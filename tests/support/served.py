@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,9 +22,12 @@ from mooring.backends.local.queue.roster import Roster
 from mooring.backends.local.queue.service import QueueService
 from mooring.backends.local.queue.store import Store
 from mooring.http_api.app import make_app
+from mooring.http_api.guarding import Guard
+from mooring.http_api.listening import TcpAddress, served_by, tcp_listener, unix_listener
 from mooring.model.resources import Resources
 
 T = TypeVar("T")
+TOKEN = b"a-token-of-more-than-32-letters-and-signs"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Served:
     home: Path
     loop: asyncio.AbstractEventLoop
     service: QueueService
+    tcp: TcpAddress
+    """Beside the Unix socket, for who shows TOKEN."""
 
     @property
     def client(self) -> ServiceClient:
@@ -88,18 +92,24 @@ def served(home: Path, pools: str = "") -> Iterator[Served]:
         capacity = sum((node.capacity for node in machine.cut().nodes), Resources())
         watch = PoolsWatch(queue.pools_file, queue.kept_pools_file, capacity, required=False)
         service = QueueService(Roster(queue, store, time.time), machine, watch)
-        runner = web.AppRunner(make_app(service), access_log=None, shutdown_timeout=0.2)
-        await runner.setup()
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(str(queue.socket))
         try:
-            await web.SockSite(runner, listener).start()
-            begun.set_result(Served(home, loop, service))
-            await ended.wait()
+            async with AsyncExitStack() as stack:
+                listener = stack.enter_context(unix_listener(queue.socket))
+                wanted = TcpAddress("127.0.0.1", 0)
+                tcp, address = stack.enter_context(tcp_listener(wanted))
+                runner = web.AppRunner(make_app(service), access_log=None, shutdown_timeout=0.2)
+                await runner.setup()
+                stack.push_async_callback(runner.cleanup)
+                await web.SockSite(runner, listener).start()
+                app = make_app(service, address.url, Guard(address.hosts, TOKEN))
+                guarded = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
+                await guarded.setup()
+                stack.push_async_callback(guarded.cleanup)
+                await stack.enter_async_context(served_by(guarded, tcp))
+                begun.set_result(Served(home, loop, service, address))
+                await ended.wait()
         finally:
-            await runner.cleanup()
             store.close()
-            queue.socket.unlink()
 
     def run() -> None:
         try:

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -48,11 +48,16 @@ class Route:
     """It answers with server-sent events, each with an `answer` as its data."""
 
 
-def answer(model: BaseModel, status: int = 200) -> web.Response:
+def answer(
+    model: BaseModel, status: int = 200, include: dict[str, Any] | None = None
+) -> web.Response:
+    """`include`: of the model, as pydantic takes it. None: everything."""
+    text = model.model_dump_json(by_alias=True, include=include)
     return web.Response(
-        body=model.model_dump_json(by_alias=True).encode(errors="replace"),
+        body=text.encode(errors="replace"),
         status=status,
         content_type="application/json",
+        headers={"X-Content-Type-Options": "nosniff"},
     )
 
 

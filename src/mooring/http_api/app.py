@@ -9,7 +9,8 @@ from aiohttp import web
 from mooring.backends.local.queue.service import QueueService
 from mooring.http_api import event_routes, file_routes, job_routes, machine_routes, run_routes
 from mooring.http_api.answering import PREFIX, Route, errors
-from mooring.http_api.job_routes import SERVICE, STARTED_S
+from mooring.http_api.guarding import Guard
+from mooring.http_api.job_routes import SERVICE, STARTED_S, TCP_URL
 from mooring.http_api.reading import readers_of
 from mooring.http_api.streams import STREAMS, Streams, close_streams
 
@@ -24,8 +25,13 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def make_app(service: QueueService) -> web.Application:
-    app = web.Application(client_max_size=MOST_BODY_BYTES, middlewares=[errors])
+def make_app(
+    service: QueueService, tcp_url: str | None = None, guard: Guard | None = None
+) -> web.Application:
+    """`tcp_url`: where the service listens beside its Unix socket; `guard`: for who comes there."""
+    middlewares = [errors] if guard is None else [errors, guard.middleware()]
+    app = web.Application(client_max_size=MOST_BODY_BYTES, middlewares=middlewares)
+    app[TCP_URL] = tcp_url
     app[SERVICE] = service
     app[STARTED_S] = time.time()
     app.cleanup_ctx.append(readers_of)

@@ -32,6 +32,7 @@ from mooring.version import VERSION
 MOST_JOBS = 5000
 SERVICE = web.AppKey("service", QueueService)
 STARTED_S = web.AppKey("started_s", float)
+TCP_URL: web.AppKey[str | None] = web.AppKey("tcp_url")
 _ENDED_AT_ONCE = 200
 
 
@@ -65,6 +66,7 @@ async def _service_info(request: web.Request) -> web.Response:
         queued=states.count(False),
         running=states.count(True),
         last_event=service.roster.store.last_place(),
+        tcp_url=request.app[TCP_URL],
         notes=service.notes,
     )
     return answer(info)

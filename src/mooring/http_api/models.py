@@ -133,5 +133,6 @@ class ServiceInfo(ApiModel):
     nic_mbps: int | None
     queued: int
     running: int
+    tcp_url: str | None = Field(description="Where it listens beside its Unix socket.")
     last_event: int = Field(description="The place of the last event in the queue's journal.")
     notes: tuple[str, ...] = Field(description="What whoever runs it should know.")

@@ -40,8 +40,7 @@ def answer_list(model: BaseModel, listed: str, fields: str) -> web.Response:
         raise BadInput.at("request", "fields", repr(unknown[0]), f"some of {', '.join(known)}")
     everything = {name: True for name in type(model).model_fields if name != listed}
     chosen: dict[str, object] = {**everything, listed: {"__all__": names}}
-    text = model.model_dump_json(include=chosen if items else None)  # type: ignore[arg-type]
-    return web.Response(body=text.encode(errors="replace"), content_type="application/json")
+    return answer(model, include=chosen if items else None)
 
 
 def place_after(cursor: str) -> int:
