@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mooring.spec import TrainingJob
 
 _POLL_S = 0.2
+_AT_ONCE = 1000
+_MOST_SHOWN = 5000
 
 
 def submit(
@@ -118,8 +120,14 @@ def overview() -> QueueOverview | None:
     client = ServiceClient()
     if not client.is_there():
         return None
-    answer = client.get("/queue")
-    return QueueOverview(tuple(answer["jobs"]), tuple(answer["notes"]))
+    jobs: list[dict[str, Any]] = []
+    after = ""
+    while True:
+        answer = client.get(f"/queue?limit={_AT_ONCE}{after}")
+        jobs += answer["jobs"]
+        if answer["next"] is None or len(jobs) >= _MOST_SHOWN:
+            return QueueOverview(tuple(jobs), tuple(answer["notes"]))
+        after = f"&next={answer['next']}"
 
 
 def find(name: str) -> dict[str, Any] | None:

@@ -25,11 +25,10 @@ from mooring.http_api.models import (
     StopRequest,
     Verdict,
 )
-from mooring.http_api.paging import Page, answer_list, place_after
+from mooring.http_api.paging import Page, answer_list, part_of, place_after
 from mooring.record.runs import is_id
 from mooring.version import VERSION
 
-MOST_JOBS = 5000
 SERVICE = web.AppKey("service", QueueService)
 STARTED_S = web.AppKey("started_s", float)
 TCP_URL: web.AppKey[str | None] = web.AppKey("tcp_url")
@@ -156,14 +155,28 @@ async def _stop(request: web.Request) -> web.Response:
     return answer(job_line(service, job_id))
 
 
+class QueueQuery(Page):
+    """Which part of the queue."""
+
+    name: str | None = Field(None, description="Jobs with this name.")
+    pool: str | None = Field(None, description="Jobs of this pool.")
+
+
 async def _queue(request: web.Request) -> web.Response:
-    read_query(request, Query)
-    service = request.app[SERVICE]
+    service, asked = request.app[SERVICE], read_query(request, QueueQuery)
     lines = jobs.JobLines(service)
     without_run = (EntryState.QUEUED, EntryState.STARTING)
-    found = [lines.of(each) for each in service.roster if each.entry.state in without_run]
+    found = [
+        lines.of(each)
+        for each in service.roster
+        if each.entry.state in without_run
+        and asked.name in (None, each.entry.name)
+        and asked.pool in (None, service.sharing.pool_of(each.entry))
+    ]
     found.sort(key=lambda line: (line.pool, line.position or 0, line.submitted_s))
-    return answer(Queue(jobs=tuple(found[:MOST_JOBS]), notes=service.notes))
+    begin, end, after = part_of(asked, len(found))
+    told = Queue(jobs=tuple(found[begin:end]), next=after, notes=service.notes)
+    return answer_list(told, "jobs", asked.fields)
 
 
 async def _explain(request: web.Request) -> web.Response:
@@ -212,5 +225,7 @@ ROUTES = (
         JobExplanation,
         ExplanationQuery,
     ),
-    Route("GET", "/queue", _queue, "The jobs that have no run now.", Queue),
+    Route(
+        "GET", "/queue", _queue, "The jobs that have no run now.", Queue, QueueQuery, listed="jobs"
+    ),
 )

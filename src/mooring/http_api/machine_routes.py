@@ -21,7 +21,7 @@ from mooring.http_api.machine_models import (
     PoolList,
 )
 from mooring.http_api.models import Verdict
-from mooring.http_api.paging import Page, answer_list, place_after
+from mooring.http_api.paging import Page, answer_list, part_of
 from mooring.http_api.reading import READERS
 from mooring.http_api.run_models import PlannedMember
 from mooring.model.cluster import Node, format_cpus
@@ -57,7 +57,7 @@ async def _pools(request: web.Request) -> web.Response:
         )
         for pool in pools
     ]
-    begin, end, after = _part(asked, len(lines))
+    begin, end, after = part_of(asked, len(lines))
     return answer_list(PoolList(pools=tuple(lines[begin:end]), next=after), "pools", asked.fields)
 
 
@@ -68,7 +68,7 @@ async def _nodes(request: web.Request) -> web.Response:
     for job, (_, plan) in cluster.held.items():
         for placement in plan.placements:
             jobs.setdefault(placement.slot.node, set()).add(job)
-    begin, end, after = _part(asked, len(cluster.nodes))
+    begin, end, after = part_of(asked, len(cluster.nodes))
     lines = [
         _node_line(node, service.round(), sorted(jobs.get(node.name, ())))
         for node in cluster.nodes[begin:end]
@@ -88,13 +88,6 @@ def _node_line(node: Node, round_: Round, jobs: list[str]) -> NodeLine:
         nic_mbps=node.nic_mbps,
         jobs=tuple(jobs),
     )
-
-
-def _part(asked: Page, count: int) -> tuple[int, int, str | None]:
-    """Begin, end, and what follows them."""
-    begin = place_after(asked.next)
-    end = begin + asked.limit
-    return begin, end, str(end) if end < count else None
 
 
 async def _plan(request: web.Request) -> web.Response:

@@ -81,6 +81,7 @@ class Queue(ApiModel):
     """The jobs that have no run now, the next one of each line first."""
 
     jobs: tuple[JobLine, ...]
+    next: str | None = Field(description="Give it as `next` for those after these; null: no more.")
     notes: tuple[str, ...]
 
 

@@ -52,6 +52,13 @@ def place_after(cursor: str) -> int:
     return int(cursor)
 
 
+def part_of(asked: Page, count: int) -> tuple[int, int, str | None]:
+    """Of a list of so many whose order stays: begin, end, and `next`. Raises BadInput."""
+    begin = place_after(asked.next)
+    end = begin + asked.limit
+    return begin, end, str(end) if end < count else None
+
+
 def _item_model(model: type[BaseModel], listed: str) -> type[BaseModel]:
     """`tuple[Item, ...]` -> Item."""
     item: type[BaseModel] = model.model_fields[listed].annotation.__args__[0]  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from mooring.doctor import diagnose_run
 from mooring.doctor.read_run import read_job_text, read_run
 from mooring.doctor.remedies import patches
 from mooring.http_api.answering import Query, Route, answer, read_query
-from mooring.http_api.paging import Page, answer_list, place_after
+from mooring.http_api.paging import Page, answer_list, part_of
 from mooring.http_api.reading import READERS, find_run
 from mooring.http_api.run_models import (
     PlannedMember,
@@ -146,15 +146,9 @@ def _detail(run: RunRecord) -> RunDetail:
 async def _plan(request: web.Request) -> web.Response:
     asked = read_query(request, Page)
     run = find_run(request.match_info["run"])
-    begin = place_after(asked.next)
     plan = await request.app[READERS].read(read_run_plan, run)
-    end = begin + asked.limit
-    part = plan.model_copy(
-        update={
-            "members": plan.members[begin:end],
-            "next": str(end) if end < len(plan.members) else None,
-        }
-    )
+    begin, end, after = part_of(asked, len(plan.members))
+    part = plan.model_copy(update={"members": plan.members[begin:end], "next": after})
     return answer_list(part, "members", asked.fields)
 
 

@@ -60,6 +60,16 @@ def test_jobs_are_chosen_by_what_they_are(api: Served) -> None:
     assert ids("run=none") == []
 
 
+def test_the_queue_in_pages_is_in_the_order_of_turns(api: Served) -> None:
+    last, first, second = api.submit("a", priority="low"), api.submit("b"), api.submit("c")
+    for limit in (1, 2, 3):
+        some = pages(api, "/queue", "jobs", limit)
+        assert [line["id"] for page in some for line in page] == [first, second, last]
+    assert api.client.get("/queue?name=c&fields=id,ahead")["jobs"] == [
+        {"id": second, "ahead": [first]}
+    ]
+
+
 def test_only_the_chosen_fields_are_told(api: Served) -> None:
     job = api.submit("a")
     assert api.client.get("/jobs?fields=id,state")["jobs"] == [{"id": job, "state": "queued"}]
