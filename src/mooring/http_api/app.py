@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 
 from aiohttp import web
 
 from mooring.backends.local.queue.service import QueueService
 from mooring.http_api import event_routes, file_routes, job_routes, machine_routes, run_routes
-from mooring.http_api.answering import PREFIX, Route, errors
+from mooring.http_api.answering import PREFIX, Query, Route, answer, errors, read_query
 from mooring.http_api.guarding import Guard
 from mooring.http_api.job_routes import SERVICE, STARTED_S, TCP_URL
+from mooring.http_api.openapi import OpenApiDocument, document
 from mooring.http_api.reading import readers_of
 from mooring.http_api.streams import STREAMS, Streams, close_streams
 
 #: A job with the largest environment that a kernel takes is below.
 MOST_BODY_BYTES = 16 << 20
+
+
+@cache
+def _document() -> OpenApiDocument:
+    return document(ROUTES)
+
+
+async def _openapi(request: web.Request) -> web.Response:
+    read_query(request, Query)
+    return answer(_document())
+
+
 ROUTES: tuple[Route, ...] = (
     *job_routes.ROUTES,
     *run_routes.ROUTES,
     *file_routes.ROUTES,
     *machine_routes.ROUTES,
     *event_routes.ROUTES,
+    Route("GET", "/openapi.json", _openapi, "This document.", OpenApiDocument),
 )
 
 
