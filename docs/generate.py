@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import click
+from python_names import python_reference
 
 from mooring.brain import filters, planner, scores  # noqa: F401  registers the rules
 from mooring.brain.presets import recipe_for
@@ -317,6 +318,7 @@ def pages() -> dict[str, str]:
         "rules.md": _NOTE + rule_reference(),
         "cli.md": _NOTE + command_reference(),
         "permissions.md": _NOTE + permissions(),
+        "python-reference.md": _NOTE + python_reference(),
         **{f"../charts/mooring/{path}": text for path, text in chart().items()},
         **finding_pages(),
         "import-reference.md": _NOTE + import_reference(),

@@ -96,7 +96,7 @@ def run(
     """
     watcher = _Watcher(on_progress, every_s)
     result = _carry_out(
-        _job_of(job, set),
+        job_of(job, set),
         _where(nodes, nic_mbps),
         directory,
         watcher.started,
@@ -123,7 +123,7 @@ def start(
     Raises mooring.BadInput, mooring.NotInstalled or mooring.Refused if nothing was started. The
     run ends with this process.
     """
-    ready, where = _job_of(job, set), _where(nodes, nic_mbps)
+    ready, where = job_of(job, set), _where(nodes, nic_mbps)
     return Run(
         lambda on_start, stop_when: _carry_out(ready, where, directory, on_start, stop_when),
         ready.spec.metadata.name,
@@ -155,7 +155,8 @@ def _where(nodes: int | None, nic_mbps: int | None) -> app.Where:
     return app.choose_nodes(None if nodes is None else str(nodes), nic_mbps)
 
 
-def _job_of(job: AnyJob, set: Sequence[str]) -> Job:
+def job_of(job: AnyJob, set: Sequence[str]) -> Job:
+    """Raises BadInput, or TypeError for what is no job."""
     if isinstance(job, str | Path):
         return Job.from_file(job, set)
     if set:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import mooring
 from mooring.model.status import Phase
 from support.moor import Moor, leftovers, write_job
+from support.service import service_in
 from support.waiting import until
 
 DOCS = Path(__file__).parents[2] / "docs" / "python.md"
@@ -246,15 +248,24 @@ def test_the_examples_of_the_docs_run(moor: Moor, tmp_path: Path, number: int) -
         command=["python", "train.py"],
         roles={"worker": {"replicas": 2}},
     )
-    done = subprocess.run(
-        [sys.executable, "-c", examples()[number]],
-        capture_output=True,
-        text=True,
-        env=moor.env,
-        cwd=tmp_path,
-        timeout=120,
-        check=False,
-    )
+    queue = service_in(moor.home) if "connect" in examples()[number] else nullcontext()
+    with queue:
+        done = subprocess.run(
+            [sys.executable, "-c", examples()[number]],
+            capture_output=True,
+            text=True,
+            env=moor.env,
+            cwd=tmp_path,
+            timeout=120,
+            check=False,
+        )
     assert (done.returncode, done.stderr) == (0, "")
-    expected = ("Succeeded", "loss 0.", "worker-0 step", "insufficient cpu")[number]
+    expected = (
+        "Succeeded",
+        "loss 0.",
+        "worker-0 step",
+        "Succeeded",
+        "worker-0 step 40",
+        "insufficient cpu",
+    )[number]
     assert expected in done.stdout

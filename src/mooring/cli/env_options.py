@@ -39,7 +39,7 @@ class EnvOptions:
 
         `more` are files of the run that is repeated, weaker than those of the command line.
         """
-        from mooring.backends.local.inherited import looks_secret
+        from mooring.backends.local.inherited import looks_secret, refuse_owned
         from mooring.backends.local.preparing import Given
         from mooring.spec.env_file import load_env_file
 
@@ -47,10 +47,10 @@ class EnvOptions:
         files = tuple(dict.fromkeys(path.absolute() for path in (*more, *self.files)))
         for path in files:
             of_file = load_env_file(path)
-            _refuse_owned(job, of_file, str(path))
+            refuse_owned(job, of_file, str(path))
             variables |= of_file
         of_options = {name: text for name, text in self._given().items() if looks_secret(name)}
-        _refuse_owned(job, of_options, "--env")
+        refuse_owned(job, of_options, "--env")
         variables |= of_options
         return Given(variables, tuple(map(str, files)), again, self.check)
 
@@ -117,18 +117,3 @@ def with_env(job: TrainingJob, variables: Mapping[str, str]) -> TrainingJob:
         return job
     spec = job.spec.model_copy(update={"env": {**job.spec.env, **variables}})
     return job.model_copy(update={"spec": spec})
-
-
-def _refuse_owned(job: TrainingJob, variables: Mapping[str, str], source: str) -> None:
-    from mooring import frameworks
-    from mooring.model.errors import BadInput, Problem
-
-    framework = frameworks.find(job.spec.framework)
-    accepted = "any other variable"
-    problems = [
-        Problem(name, "a variable that Mooring sets from the member's identity", accepted)
-        for name in variables
-        if framework.owns(name)
-    ]
-    if problems:
-        raise BadInput(source, problems)

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from mooring.cli.env_options import EnvOptions
     from mooring.explaining import Explanation
     from mooring.record import RunRecord
-    from mooring.spec import TrainingJob
 
 _POLL_S = 0.2
+_AT_ONCE = 1000
+_MOST_SHOWN = 5000
 
 
 def submit(
     files: Sequence[Path], overrides: Sequence[str], environment: EnvOptions, *, wait: bool
 ) -> int:
     """Send job files to the service, in their order; nothing is sent if one has a mistake."""
+    from mooring.backends.local.queue.submitting import request_of
     from mooring.cli.env_options import with_env
     from mooring.spec import load_job
 
@@ -34,52 +36,17 @@ def submit(
         raise NoService("no service runs here: start it with `moor serve`, or name a --context")
     jobs = [with_env(load_job(path, overrides), environment.of_job()) for path in files]
     requests = [
-        _request(job, path.absolute().parent, str(path), environment)
+        request_of(job, path.absolute().parent, str(path), environment.given(job))
         for job, path in zip(jobs, files, strict=True)
     ]
     lines = []
+    for note in (note for request in requests for note in request.notes):
+        say(f"note: {note}", err=True)
     for request in requests:
-        line = client.post("/jobs", request)
+        line = client.post("/jobs", request.body)
         lines.append(line)
         say(f"{line['id']} queued{_place(line)}")
     return _wait(client, [str(line["id"]) for line in lines]) if wait else 0
-
-
-def _request(
-    job: TrainingJob, folder: Path, source: str, environment: EnvOptions
-) -> dict[str, Any]:
-    """A job as the service takes it, looked at as `moor run` would before. Raises BadInput or
-    NotInstalled."""
-    from mooring import frameworks
-    from mooring.backends.local.preparing import prepare
-
-    given = environment.given(job)
-    gang = frameworks.expand(job, source)
-    prepared = prepare(job, gang, folder, given, source)
-    for note in prepared.programs.notes:
-        say(f"note: {note}", err=True)
-    if not any(
-        member.resources.cpu_millis or member.resources.gpu_millis for member in gang.members
-    ):
-        said = "names neither cpu nor gpu: the queue does not hold it back for want of them"
-        say(f"note: {source} {said}", err=True)
-    variables = {name: text for name, text in os.environ.items() if _is_text(text)}
-    umask = os.umask(0o022)
-    os.umask(umask)
-    return {
-        "job": job.to_dict(),
-        "folder": str(folder),
-        "source": source,
-        "environment": variables,
-        "given": dict(given.variables),
-        "env_files": list(given.env_files),
-        "check": given.check,
-        "umask": umask,
-    }
-
-
-def _is_text(text: str) -> bool:
-    return not any(0xD800 <= ord(char) < 0xE000 for char in text) if not text.isascii() else True
 
 
 def _place(line: dict[str, Any]) -> str:
@@ -118,8 +85,14 @@ def overview() -> QueueOverview | None:
     client = ServiceClient()
     if not client.is_there():
         return None
-    answer = client.get("/queue")
-    return QueueOverview(tuple(answer["jobs"]), tuple(answer["notes"]))
+    jobs: list[dict[str, Any]] = []
+    after = ""
+    while True:
+        answer = client.get(f"/queue?limit={_AT_ONCE}{after}")
+        jobs += answer["jobs"]
+        if answer["next"] is None or len(jobs) >= _MOST_SHOWN:
+            return QueueOverview(tuple(jobs), tuple(answer["notes"]))
+        after = f"&next={answer['next']}"
 
 
 def find(name: str) -> dict[str, Any] | None:
@@ -131,7 +104,7 @@ def find(name: str) -> dict[str, Any] | None:
     for field in ("id", "run", "name"):
         found = client.get(f"/jobs?{urlencode({field: name, 'unfinished': 'true'})}")["jobs"]
         if found:
-            return dict(found[-1])
+            return dict(found[0])
     return None
 
 

@@ -117,6 +117,10 @@ class JobLines:
         return _line(entry, self._service.sharing, None, (), entry.reason)
 
 
+def phase_of(entry: QueueEntry) -> str:
+    return "Queued" if entry.state is EntryState.QUEUED else entry.phase.value
+
+
 def _line(
     entry: QueueEntry,
     sharing: Sharing,
@@ -128,7 +132,7 @@ def _line(
         id=entry.id,
         name=entry.name,
         state=entry.state.value,
-        phase="Queued" if entry.state is EntryState.QUEUED else entry.phase.value,
+        phase=phase_of(entry),
         pool=sharing.pool_of(entry),
         priority=sharing.priority_of(entry),
         members=entry.members,

@@ -74,13 +74,14 @@ class JobList(ApiModel):
     """Jobs, and where the next ones begin."""
 
     jobs: tuple[JobLine, ...]
-    next: int | None = Field(description="Give it as `before` for those after these.")
+    next: str | None = Field(description="Give it as `next` for those after these; null: no more.")
 
 
 class Queue(ApiModel):
     """The jobs that have no run now, the next one of each line first."""
 
     jobs: tuple[JobLine, ...]
+    next: str | None = Field(description="Give it as `next` for those after these; null: no more.")
     notes: tuple[str, ...]
 
 
@@ -128,8 +129,11 @@ class ServiceInfo(ApiModel):
     version: str
     pid: int
     started_s: float
+    now_s: float = Field(description="The time here, in Unix seconds.")
     virtual_nodes: int
     nic_mbps: int | None
     queued: int
     running: int
+    tcp_url: str | None = Field(description="Where it listens beside its Unix socket.")
+    last_event: int = Field(description="The place of the last event in the queue's journal.")
     notes: tuple[str, ...] = Field(description="What whoever runs it should know.")

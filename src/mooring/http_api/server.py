@@ -10,8 +10,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +23,11 @@ from mooring.backends.local.queue.pools_file import PoolsWatch
 from mooring.backends.local.queue.retention import keep_within
 from mooring.backends.local.queue.roster import Roster
 from mooring.backends.local.queue.service import QueueService
-from mooring.backends.local.queue.socket_path import short_path
 from mooring.backends.local.queue.store import Store
 from mooring.http_api.app import make_app
+from mooring.http_api.guarding import Guard
+from mooring.http_api.listening import TcpAddress, served_by, tcp_listener, unix_listener
+from mooring.http_api.token_file import read_or_make_token
 from mooring.model.errors import BadInput, RunFailed
 from mooring.model.resources import Resources
 from mooring.record.retention import KeptRuns
@@ -43,6 +45,8 @@ class ServeOptions:
     pools_file: Path | None = None
     """None: `pools.yaml` in the state home, if it is there."""
     kept: KeptRuns = KeptRuns()
+    listen: TcpAddress | None = None
+    """Beside the Unix socket."""
 
 
 def serve(home: QueueHome, options: ServeOptions) -> None:
@@ -62,7 +66,26 @@ def serve(home: QueueHome, options: ServeOptions) -> None:
         )
         if pools.refused:
             log.error("%s", pools.refused)
-        asyncio.run(_serve(home, options, machine, pools))
+        with _tcp_door(home, options.listen) as door:
+            asyncio.run(_serve(home, options, machine, pools, door))
+
+
+@dataclass(frozen=True)
+class _TcpDoor:
+    listener: socket.socket
+    address: TcpAddress
+    guard: Guard
+
+
+@contextmanager
+def _tcp_door(home: QueueHome, wanted: TcpAddress | None) -> Iterator[_TcpDoor | None]:
+    """Raises BadInput or RunFailed."""
+    if wanted is None:
+        yield None
+        return
+    token = read_or_make_token(home.token_file)
+    with tcp_listener(wanted) as (listener, address):
+        yield _TcpDoor(listener, address, Guard(address.hosts, token))
 
 
 @contextmanager
@@ -83,7 +106,11 @@ def _only_service(home: QueueHome) -> Iterator[None]:
 
 
 async def _serve(
-    home: QueueHome, options: ServeOptions, machine: MachineWatch, pools: PoolsWatch
+    home: QueueHome,
+    options: ServeOptions,
+    machine: MachineWatch,
+    pools: PoolsWatch,
+    door: _TcpDoor | None,
 ) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -91,19 +118,22 @@ async def _serve(
         loop.add_signal_handler(number, ended.set)
     roster = Roster(home, Store(home.database), time.time)
     service = QueueService(roster, machine, pools)
-    runner = web.AppRunner(make_app(service), access_log=None, shutdown_timeout=_CLOSE_S)
-    await runner.setup()
     working = asyncio.ensure_future(service.run())
     stopping = asyncio.ensure_future(ended.wait())
     cleaning = asyncio.ensure_future(keep_within(roster, options.kept))
     try:
-        with _listening(home.socket) as listener:
-            try:
-                await web.SockSite(runner, listener).start()
-                log.info("listening on %s", home.socket)
-                await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                await runner.cleanup()
+        async with AsyncExitStack() as stack:
+            listener = stack.enter_context(unix_listener(home.socket))
+            url = None if door is None else door.address.url
+            runner = await stack.enter_async_context(_running(make_app(service, url)))
+            await web.SockSite(runner, listener).start()
+            log.info("listening on %s", home.socket)
+            if door is not None:
+                app = make_app(service, url, door.guard)
+                runner = await stack.enter_async_context(_running(app))
+                await stack.enter_async_context(served_by(runner, door.listener))
+                log.info("listening on %s, with the token in %s", url, home.token_file)
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in (stopping, cleaning, working):
             task.cancel()
@@ -115,21 +145,11 @@ async def _serve(
         log.info("%d running jobs go on; `moor serve` takes them up again", running)
 
 
-@contextmanager
-def _listening(path: Path) -> Iterator[socket.socket]:
-    """A Unix socket for its owner alone. One that a killed service left is replaced."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    before = os.umask(0o177)
+@asynccontextmanager
+async def _running(app: web.Application) -> AsyncIterator[web.AppRunner]:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSE_S)
+    await runner.setup()
     try:
-        with short_path(path) as address:
-            listener.bind(address)
+        yield runner
     finally:
-        os.umask(before)
-    try:
-        yield listener
-    finally:
-        listener.close()
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+        await runner.cleanup()

@@ -74,7 +74,7 @@ class Tail:
         return [line.decode("utf-8", "replace") for line in whole]
 
     def read(self) -> list[Line]:
-        return [line for text in self.read_text() if (line := _parse(text)) is not None]
+        return [line for text in self.read_text() if (line := parse_line(text)) is not None]
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -85,12 +85,13 @@ def read_lines(path: Path) -> Iterator[Line]:
         return
     with file:
         for text in file:
-            line = _parse(text)
+            line = parse_line(text)
             if line is not None:
                 yield line
 
 
-def _parse(text: str) -> Line | None:
+def parse_line(text: str) -> Line | None:
+    """None for what is no record."""
     try:
         value = json.loads(text)
         odd = _ODD.search(text) is not None

@@ -262,6 +262,11 @@ def open_run(root: Path) -> RunRecord | None:
         return None
 
 
+def is_id(text: str) -> bool:
+    """Whether this can be the id of a run or of a queue's job, which is also that of its folder."""
+    return _ID.fullmatch(text) is not None
+
+
 def _is_sound(info: RunInfo) -> bool:
     """Whether each field is what Mooring writes: ids and tokens become names of paths."""
     kinds: dict[str, type | tuple[type, ...]] = {

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
+from mooring import frameworks
+from mooring.model.errors import BadInput, Problem
+from mooring.spec import TrainingJob
+
 #: Threads, devices, libraries of communication, engines: what a diagnosis or a rerun asks for.
 _KEPT = (
     "OMP_*",
@@ -92,3 +96,15 @@ def kept_names(
     """
     matter = {name for name in environ if name in texts or looks_secret(name)}
     return sorted((matter | set(given)) - kept_values(environ).keys())
+
+
+def refuse_owned(job: TrainingJob, variables: Mapping[str, str], source: str) -> None:
+    """Raises BadInput for variables that members get from their identity."""
+    framework = frameworks.find(job.spec.framework)
+    found, accepted = (
+        "a variable that Mooring sets from the member's identity",
+        "any other variable",
+    )
+    problems = [Problem(name, found, accepted) for name in variables if framework.owns(name)]
+    if problems:
+        raise BadInput(source, problems)

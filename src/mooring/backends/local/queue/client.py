@@ -28,6 +28,10 @@ class ServiceFailed(MooringError):
     """The service answers that it cannot."""
 
 
+class NoAnswer(ServiceFailed):
+    """It was there, and the connection broke before it answered."""
+
+
 class NotFound(MooringError):
     """The service knows no such thing."""
 
@@ -86,7 +90,7 @@ class ServiceClient:
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise NoService("no service runs here: start it with `moor serve`") from error
         except (OSError, http.client.HTTPException) as error:
-            raise ServiceFailed(f"the service did not answer: {error or type(error)}") from error
+            raise NoAnswer(f"the service did not answer: {error or type(error)}") from error
         finally:
             connection.close()
         try:
