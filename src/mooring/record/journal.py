@@ -59,19 +59,23 @@ class Tail:
         self._partial = b""
 
     def read_text(self) -> list[str]:
+        """The next lines, of a megabyte or so; empty at the end of the file."""
+        while data := self._read_chunk():
+            self._offset += len(data)
+            *whole, self._partial = (self._partial + data).split(b"\n")
+            if len(self._partial) > _CHUNK_BYTES:
+                self._partial = b""
+            if whole:
+                return [line.decode("utf-8", "replace") for line in whole]
+        return []
+
+    def _read_chunk(self) -> bytes:
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
-                data = file.read(_CHUNK_BYTES)
+                return file.read(_CHUNK_BYTES)
         except FileNotFoundError:
-            return []
-        if not data:
-            return []
-        self._offset += len(data)
-        *whole, self._partial = (self._partial + data).split(b"\n")
-        if len(self._partial) > _CHUNK_BYTES:
-            self._partial = b""
-        return [line.decode("utf-8", "replace") for line in whole]
+            return b""
 
     def read(self) -> list[Line]:
         return [line for text in self.read_text() if (line := parse_line(text)) is not None]
