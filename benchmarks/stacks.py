@@ -20,10 +20,11 @@ from training import command_setting
 
 from mooring.doctor.findings.often import times_less
 from mooring.doctor.read_run import read_run
-from mooring.record import read_lines
-from mooring.record.journal import Line
 from mooring.record.runs import open_run
 from mooring.stacks import Category
+from mooring.wire import read_journal
+from mooring.wire.members import Step
+from mooring.wire.samples import Sample
 
 BESIDE = JOBS / "beside.yaml"
 _LOOKED_S = 45.0
@@ -127,25 +128,19 @@ class _Cost:
 def _cost(moor: Moor, looked: bool) -> _Cost:
     more = () if looked else ("--no-stacks",)
     run = moor.finished(BESIDE, settings=[_setting(_LOOKED_S)], more=more)
-    lines = list(read_lines(run.folder / "samples" / "worker-0.jsonl"))
-    steps = [line for line in lines if line.get("kind") == "step"]
-    from_s = float(str(steps[0]["t"]))
-    samples = [line for line in lines if line.get("kind") == "sample"]
-    early = [one for one in samples if from_s <= float(str(one["t"])) <= from_s + 20]
-    late = [one for one in samples if float(str(one["t"])) > from_s + 21][:-1]
-    used = float(str(late[-1]["cpu_s"])) - float(str(late[0]["cpu_s"]))
-    done = sum(
-        int(str(line.get("n") or 1))
-        for line in steps
-        if float(str(late[0]["t"])) < float(str(line["t"])) <= float(str(late[-1]["t"]))
-    )
+    file = run.folder / "samples" / "worker-0.jsonl"
+    steps, samples = list(read_journal(file, Step)), list(read_journal(file, Sample))
+    from_s = steps[0].t
+    early = [sample for sample in samples if from_s <= sample.t <= from_s + 20]
+    late = [sample for sample in samples if sample.t > from_s + 21][:-1]
+    used = late[-1].cpu_s - late[0].cpu_s
+    done = sum(step.count for step in steps if late[0].t < step.t <= late[-1].t)
     return _Cost(_share(early), _share(late), used / max(1, done))
 
 
-def _share(samples: Sequence[Line]) -> float:
+def _share(samples: Sequence[Sample]) -> float:
     first, last = samples[0], samples[-1]
-    used = float(str(last["launcher_cpu_s"])) - float(str(first["launcher_cpu_s"]))
-    return used / (float(str(last["t"])) - float(str(first["t"])))
+    return (last.launcher_cpu_s - first.launcher_cpu_s) / (last.t - first.t)
 
 
 if __name__ == "__main__":

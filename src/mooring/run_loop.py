@@ -38,13 +38,23 @@ from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal, with_member
 from mooring.model.status import MemberState, Phase
 from mooring.policy import policy_of
-from mooring.record import Journal, RunRecord, plan_lock
-from mooring.record.journal import JsonValue, Line
+from mooring.record import RunRecord, plan_lock
 from mooring.record.locks import exclusive
 from mooring.record.plan_file import write_plan
 from mooring.record.private import open_file, write_file
 from mooring.spec import TrainingJob
 from mooring.stacks import MISSING, OFF, find_tool
+from mooring.wire import Journal, Record
+from mooring.wire.events import (
+    MachineUsed,
+    MemberChanged,
+    NodeTraffic,
+    NoStacks,
+    NotesLost,
+    PhaseChanged,
+    StallNoted,
+    Surroundings,
+)
 
 if TYPE_CHECKING:
     from mooring.stalls import Stall, StallWatch
@@ -119,7 +129,7 @@ class RunLoop:
         self._journal = Journal(run.events_file)
         # Notes that a full disk did not take: how many, and the last of each kind and member.
         self._lost_notes = 0
-        self._last_notes: dict[tuple[str, JsonValue], Line] = {}
+        self._last_notes: dict[tuple[str, str], Record] = {}
         with suppress(OSError):
             write_file(run.spare_file, "\n" * _SPARE_BYTES)
         self._state: JobState | None = None
@@ -134,7 +144,7 @@ class RunLoop:
         self._tool = find_tool() if stacks else None
         self._no_tool = "" if self._tool else MISSING if stacks else OFF
         if not stacks:
-            self._note("stacks", reason=OFF)
+            self._note(NoStacks(time.time(), reason=OFF))
         self._stalls: StallWatch | None = None
         self._stalled: int | None = None
         """The epoch in which the run stands still."""
@@ -150,15 +160,16 @@ class RunLoop:
         self._cards = CardMeter(self._runtime.bytes_by_node, limits)
         self._cards.start()
         self._note(
-            "body",
-            enforces=self._runtime.enforces,
-            nodes=dict(limits),
-            topology={
-                # [CPU, L3 cache, NUMA cell] of each of its CPUs
-                node.name: [[cpu.id, cpu.l3, cpu.cell] for cpu in node.cpus]
-                for node in nodes
-            },
-            total_steps=self._job.spec.step_metrics.total_steps,
+            Surroundings(
+                time.time(),
+                enforces=self._runtime.enforces,
+                nic_mbps=limits,
+                topology={
+                    node.name: tuple((cpu.id, cpu.l3, cpu.cell) for cpu in node.cpus)
+                    for node in nodes
+                },
+                total_steps=self._job.spec.step_metrics.total_steps,
+            )
         )
         placed = tuple(placement.member for placement in self._plan.placements)
         now_s = time.monotonic()
@@ -320,7 +331,7 @@ class RunLoop:
         stall = self._stalls.poll(now_s)
         if self._stalled == self._state.epoch and not self._stalls.stalled:
             self._stalled = None
-            self._note("stall", over=True)
+            self._note(StallNoted(time.time(), over=True))
         if stall is None:
             return []
         self._stalled = self._state.epoch
@@ -342,7 +353,7 @@ class RunLoop:
         file = self._run.stall_file
         with suppress(OSError), open_file(file, append=True) as stacks:
             stacks.write(stall.text().encode(errors="replace"))
-        self._note("stall", **stall.document(file.name))
+        self._note(stall.record(time.time(), file.name))
 
     def _held(self, without: set[MemberId]) -> Snapshot:
         """The nodes with what others and our own live members hold on them."""
@@ -365,40 +376,45 @@ class RunLoop:
         return wait_s
 
     def _record(self, before: JobState | None, after: JobState) -> None:
+        now_s = time.time()
         for member in after.members:
-            told = _told(after, member)
-            if before is None or member not in before.members or _told(before, member) != told:
-                self._note("member", member=member.name, **told)
+            changed = _member_record(now_s, after, member)
+            if (
+                before is None
+                or member not in before.members
+                or _member_record(now_s, before, member) != changed
+            ):
+                self._note(changed)
         for member in before.members if before is not None else ():
             if member not in after.members:
                 assert before is not None
-                told = {**_told(before, member), "state": MemberState.ENDED.value}
-                self._note("member", member=member.name, **told)
+                last = _member_record(now_s, before, member)
+                self._note(replace(last, state=MemberState.ENDED))
         if before is None or (before.phase, before.epoch) != (after.phase, after.epoch):
             # The reason is the last failure; once members run again it is history.
             over = after.phase.final or after.phase in (Phase.RESTARTING, Phase.STOPPING)
             reason = after.reason if over else ""
-            self._note("phase", phase=after.phase.value, epoch=after.epoch, reason=reason)
+            self._note(PhaseChanged(now_s, after.phase, after.epoch, reason))
 
-    def _note(self, kind: str, **fields: JsonValue) -> None:
+    def _note(self, record: Record) -> None:
         # A full disk must not end a training that still works; the console still tells.
-        line: Line = {"t": time.time(), "kind": kind, **fields}
         try:
-            self._journal.append(line)
+            self._journal.append(record)
         except OSError:
             self._lost_notes += 1
-            self._last_notes[kind, fields.get("member")] = line
+            member = record.member if isinstance(record, MemberChanged) else ""
+            self._last_notes[record.kind, member] = record
 
     def _own_up(self) -> None:
         """At the end: room was kept for how it ended, and for how much of the record is missing."""
         if self._lost_notes:
             self._run.spare_file.unlink(missing_ok=True)
             with suppress(OSError):
-                self._journal.append({"t": time.time(), "kind": "lost", "notes": self._lost_notes})
-                for kind in ("member", "phase"):
-                    for (lost, _), line in self._last_notes.items():
+                self._journal.append(NotesLost(time.time(), self._lost_notes))
+                for kind in (MemberChanged.kind, PhaseChanged.kind):
+                    for (lost, _), record in self._last_notes.items():
                         if lost == kind:
-                            self._journal.append(line)
+                            self._journal.append(record)
 
     def _count_nodes(self, now_s: float) -> None:
         if now_s < self._counters_due_s:
@@ -407,23 +423,20 @@ class RunLoop:
         counters = self._runtime.bytes_by_node()
         if counters:
             busy_s = self._cards.busy_s() if self._cards is not None else {}
-            self._note(
-                "nodes",
-                bytes={name: [*pair] for name, pair in counters.items()},
-                busy_s=dict(busy_s),
-            )
+            self._note(NodeTraffic(time.time(), counters, busy_s))
         machine = machine_use()
         if machine is not None:
-            self._note("machine", **dataclasses.asdict(machine))
+            self._note(MachineUsed(time.time(), **dataclasses.asdict(machine)))
 
 
-def _told(state: JobState, member: MemberId) -> dict[str, JsonValue]:
-    """What is told of a member when it changes."""
+def _member_record(now_s: float, state: JobState, member: MemberId) -> MemberChanged:
     status = state.members[member]
-    return {
-        "state": status.state.value,
-        "epoch": state.epoch,
-        "attempt": status.attempt,
-        "exit_code": status.exit_code,
-        "reason": status.reason,
-    }
+    return MemberChanged(
+        now_s,
+        member.name,
+        status.state,
+        state.epoch,
+        status.attempt,
+        status.exit_code,
+        status.reason,
+    )

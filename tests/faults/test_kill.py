@@ -23,7 +23,10 @@ import psutil
 import pytest
 
 from mooring.backends.local import netns
-from mooring.record import RunRecord, read_lines
+from mooring.model.status import MemberState
+from mooring.record import RunRecord
+from mooring.wire import read_journal
+from mooring.wire.events import MemberChanged, PhaseChanged
 from support.moor import Moor, leftovers, processes_of, write_job
 from support.waiting import until
 
@@ -46,16 +49,14 @@ def _victims(run: RunRecord, kind: Victim) -> list[psutil.Process]:
 
 
 def _phases(run: RunRecord) -> list[str]:
-    return [str(e["phase"]) for e in read_lines(run.events_file) if e.get("kind") == "phase"]
+    return [each.phase.value for each in read_journal(run.events_file, PhaseChanged)]
 
 
 def _all_up_again(run: RunRecord, count: int) -> bool:
     """Every member has printed that it is up as often as it was started."""
-    state: dict[str, str] = {}
-    for event in read_lines(run.events_file):
-        if event.get("kind") == "member":
-            state[str(event["member"])] = str(event["state"])
-    return list(state.values()) == ["running"] * count
+    changes = read_journal(run.events_file, MemberChanged)
+    state = {change.member: change.state for change in changes}
+    return list(state.values()) == [MemberState.RUNNING] * count
 
 
 def _ports(run: RunRecord) -> list[int]:
@@ -164,11 +165,8 @@ def _check_outcome(
     release.touch()
     assert process.wait(30) == 0, _phases(run)
     assert _phases(run)[-1] == "Succeeded"
-    attempts = [
-        (int(str(e["epoch"])), int(str(e["attempt"])))
-        for e in read_lines(run.events_file)
-        if e.get("kind") == "member"
-    ]
+    changes = read_journal(run.events_file, MemberChanged)
+    attempts = [(change.epoch, change.attempt) for change in changes]
     epochs, tries = {epoch for epoch, _ in attempts}, {attempt for _, attempt in attempts}
     if not killed:
         assert (epochs, tries) == ({0}, {0})

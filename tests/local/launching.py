@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mooring.wire import UnknownRecord, read_record
 from support.waiting import until
 
 PYTHON = sys.executable
@@ -30,8 +31,10 @@ class Started:
         path = self.folder / "samples.jsonl"
         if not path.exists():
             return []
-        lines = path.read_text().splitlines()
-        return [record for record in map(json.loads, filter(None, lines)) if record["kind"] == kind]
+        records = [json.loads(line) for line in path.read_text().splitlines() if line]
+        for record in records:
+            assert not isinstance(read_record(record), UnknownRecord)
+        return [record for record in records if record["kind"] == kind]
 
     def first(self, kind: str) -> dict[str, Any]:
         return until(lambda: self.records(kind), f"a {kind} record")[0]

@@ -15,7 +15,8 @@ import pytest
 
 from mooring.backends.local import netns
 from mooring.launcher.journal import Journal as LauncherJournal
-from mooring.record import read_lines
+from mooring.wire import Record, read_journal
+from mooring.wire.members import Exit
 from support.moor import Moor, leftovers, write_job
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -240,8 +241,9 @@ def test_the_last_record_of_a_member_has_room_on_a_full_disk(small_disk: Path) -
     finally:
         # A launcher keeps it until it ends; the disk could not be taken away.
         os.close(journal._file._fd)
-    *_, last = read_lines(path)
-    assert (last["kind"], last["code"], last["lost_records"]) == ("exit", 0, 1)
+    *_, last = read_journal(path, Record)
+    assert isinstance(last, Exit)
+    assert (last.code, last.lost_records) == (0, 1)
 
 
 @as_root
@@ -258,7 +260,7 @@ with open({str(small_disk / "filler")!r}, "ab", buffering=0) as file:
     )
     answer = moor("run", job, "-o", small_disk / "run")
     assert answer.returncode == 1, answer.stdout + answer.stderr
-    kinds = [line["kind"] for line in read_lines(small_disk / "run" / "events.jsonl")]
+    kinds = [each.kind for each in read_journal(small_disk / "run" / "events.jsonl", Record)]
     assert "lost" in kinds
     told = moor("report", small_disk / "run").stdout
     assert "Failed" in told and "entries of the run's own record were lost" in told

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.record import RunRecord, read_lines
+from mooring.record import RunRecord
+from mooring.wire import read_journal
+from mooring.wire.events import PhaseChanged
 from support.moor import Moor, leftovers, processes_of, write_job
 from support.terminal import terminal
 from support.waiting import until
@@ -51,7 +53,7 @@ def job_of(folder: Path, gate: Path, then: str = "print('done')") -> Path:
 
 
 def last_phase(run: RunRecord) -> str:
-    phases = [str(e["phase"]) for e in read_lines(run.events_file) if e.get("kind") == "phase"]
+    phases = [each.phase.value for each in read_journal(run.events_file, PhaseChanged)]
     return phases[-1] if phases else ""
 
 

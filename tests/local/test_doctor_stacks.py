@@ -17,8 +17,9 @@ import yaml
 
 from mooring.doctor import Diagnosis, Finding, diagnose_run
 from mooring.doctor.read_run import read_run
-from mooring.record import read_lines
 from mooring.record.plan_file import read_holdings
+from mooring.wire import read_journal, to_json
+from mooring.wire.looks import Looks
 from support.moor import Moor, write_job
 from support.waiting import until
 
@@ -142,15 +143,14 @@ def test_turned_off(moor: Moor, tmp_path: Path) -> None:
     assert found.account.ranks == ()
 
 
-def looks_of(moor: Moor, member: str = "worker-0") -> list[Any]:
-    lines = read_lines(moor.only_run().sample_file(member))
-    return [line for line in lines if line.get("kind") == "looks"]
+def looks_of(moor: Moor, member: str = "worker-0") -> list[Looks]:
+    return list(read_journal(moor.only_run().sample_file(member), Looks))
 
 
 def test_a_live_look_has_looks_before_the_end(moor: Moor, tmp_path: Path) -> None:
     with moor.started("run", short_job(tmp_path, 60)):
         until(lambda: moor.runs() and moor.only_run().plan_file.exists(), "a plan", 30)
         told = until(lambda: looks_of(moor)[1:], "a record after the first step", 60)
-    assert len(told[0]["looks"]) > 10
-    assert len(json.dumps(told[0])) < 8000
-    assert {"S sleep"} <= {" ".join(one["main"][:2]) for one in told[0]["places"]}
+    assert len(told[0].looks) > 10
+    assert len(json.dumps(to_json(told[0]))) < 8000
+    assert {"S sleep"} <= {" ".join(one.main[:2]) for one in told[0].places if one.main}

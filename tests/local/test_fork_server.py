@@ -16,8 +16,10 @@ import pytest
 
 from mooring.backends.local.fork_server import UNKNOWN_CODE, ForkServer
 from mooring.backends.local.pack import kept_launcher
-from mooring.record import RunRecord, read_lines
+from mooring.record import RunRecord
 from mooring.record.runs import open_run
+from mooring.wire import read_journal
+from mooring.wire.events import MemberChanged
 from support.moor import Moor, leftovers, processes_of, write_job
 from support.waiting import until
 
@@ -85,9 +87,9 @@ def server_of(run: RunRecord) -> psutil.Process:
 
 def exit_codes(run: RunRecord) -> dict[str, object]:
     return {
-        str(line["member"]): line["exit_code"]
-        for line in read_lines(run.events_file)
-        if line.get("kind") == "member" and line.get("exit_code") is not None
+        change.member: change.exit_code
+        for change in read_journal(run.events_file, MemberChanged)
+        if change.exit_code is not None
     }
 
 

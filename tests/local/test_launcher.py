@@ -46,22 +46,23 @@ def script(folder: Path, name: str, text: str, mode: int = 0o755) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "code"),
+    ("command", "code", "cause"),
     [
-        ("exit 0", 0),
-        ("exit 3", 3),
-        ("kill -9 $$", 137),
-        ("kill -SEGV $$", 139),
-        ("kill -TERM $$", 143),
+        ("exit 0", 0, "done"),
+        ("exit 3", 3, "failed"),
+        ("kill -9 $$", 137, "killed"),
+        ("kill -SEGV $$", 139, "failed"),
+        ("kill -TERM $$", 143, "killed"),
     ],
 )
 def test_the_exit_code_is_passed_on_and_needs_no_words(
-    launchers: Launchers, command: str, code: int
+    launchers: Launchers, command: str, code: int, cause: str
 ) -> None:
     started = launchers.start(["sh", "-c", command])
     assert started.end() == code
     exit_record = started.first("exit")
     assert (exit_record["code"], exit_record["reason"]) == (code, "")
+    assert exit_record["cause"] == cause
     assert exit_record["codes"] == [code]
     assert "lost_log_lines" not in exit_record
 
@@ -174,6 +175,7 @@ def test_pinning_is_inherited_and_reported(launchers: Launchers) -> None:
     assert started.wait_for_log("{") == str({cpu})
     ready = started.first("ready")
     assert ready["pinned"] is True
+    assert ready["held"] == {"cpus": "shared", "why_not": None, "given": [cpu]}
     assert ready["budget"]["cpus"] == [cpu]
     assert ready["budget"]["threads"] == 1
 
@@ -198,6 +200,7 @@ def test_a_stop_at_the_gate_starts_nothing(launchers: Launchers) -> None:
             started.drop_lifeline()
         assert started.end() == 143
         assert "before it started" in started.first("exit")["reason"]
+        assert started.first("exit")["cause"] == "stopped"
         assert started.log() == []
 
 
@@ -210,6 +213,7 @@ def test_sigterm_lets_a_process_end_in_its_own_way(launchers: Launchers) -> None
     assert started.end() == 9
     assert started.wait_for_log("saved")
     assert "SIGTERM" in started.first("exit")["reason"]
+    assert started.first("exit")["stopped_by"] == "SIGTERM"
 
 
 def test_what_ignores_sigterm_is_killed_after_the_grace_period(launchers: Launchers) -> None:
@@ -223,6 +227,7 @@ def test_what_ignores_sigterm_is_killed_after_the_grace_period(launchers: Launch
     record = started.first("exit")
     assert record["codes"] == [137]
     assert "killed after the grace period" in record["reason"]
+    assert (record["cause"], record["killed"]) == ("stopped", True)
 
 
 def test_a_process_whose_main_thread_has_ended_is_still_alive(launchers: Launchers) -> None:
@@ -265,6 +270,7 @@ def test_one_failing_local_process_ends_the_others(launchers: Launchers) -> None
     assert started.end() == 5
     record = started.first("exit")
     assert record["reason"] == "local rank 1 failed"
+    assert record["rank"] == 1
     assert record["codes"] == [143, 5, 143]
 
 
@@ -306,6 +312,7 @@ def test_the_end_of_the_body_ends_everything(launchers: Launchers) -> None:
     assert started.end() == 143
     assert is_gone(pid)
     assert "its supervisor is gone" in started.first("exit")["reason"]
+    assert started.first("exit")["stopped_by"] == "supervisor-gone"
 
 
 def test_a_killed_launcher_takes_its_processes_along(launchers: Launchers) -> None:

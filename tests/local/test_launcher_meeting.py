@@ -16,6 +16,8 @@ from gangs import TOKEN, Pods
 
 from mooring.account.looks import read_looks
 from mooring.backends.kubernetes.objects.contract import packed
+from mooring.wire import read_record
+from mooring.wire.looks import Looks
 from support.waiting import until
 
 
@@ -85,7 +87,8 @@ def test_the_leader_keeps_what_the_journals_of_all_said(pods: Pods) -> None:
     assert seen[1]["examples"] == 8 * (seen[1]["step"] - seen[0]["step"])
     # What the other's launcher saw of its program is enough for an account of it here.
     told = pods.status("history")["members"]["worker-1"]
-    [rank] = read_looks(told, (0.0, float("inf")))
+    records = [record for each in told if isinstance(record := read_record(each), Looks)]
+    [rank] = read_looks(records, (0.0, float("inf")))
     seen_so = [one.place.main.call for one in rank.looks if one.place is not None]
     assert seen_so.count("sleep") > 0.7 * len(seen_so) > 10
     # A leader that comes again hears what matters of those that stayed.

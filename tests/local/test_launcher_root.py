@@ -162,6 +162,8 @@ def test_going_over_the_memory_limit_is_said(launchers: Launchers, groups: dict[
     # What the largest process had is told where the kernel counted more than the launcher has.
     said = r"over its memory limit of 64 MiB( \(its largest process had \S+ MiB\))?"
     assert re.fullmatch(said, started.first("exit")["reason"])
+    assert started.first("exit")["cause"] == "out-of-memory"
+    assert started.first("exit")["memory_limit_bytes"] == 64 << 20
     assert started.first("ready")["notes"] == []
 
 

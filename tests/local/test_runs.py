@@ -13,7 +13,9 @@ import pytest
 
 import mooring
 from mooring.backends.local import cgroups, netns
-from mooring.record import RunRecord, read_lines
+from mooring.record import RunRecord
+from mooring.wire import read_journal
+from mooring.wire.events import PhaseChanged
 from support.moor import Moor, leftovers, processes_of, write_job
 from support.waiting import until
 
@@ -31,7 +33,7 @@ def python(code: str) -> list[str]:
 
 
 def phases(run: RunRecord) -> list[str]:
-    return [str(e["phase"]) for e in read_lines(run.events_file) if e.get("kind") == "phase"]
+    return [each.phase.value for each in read_journal(run.events_file, PhaseChanged)]
 
 
 def is_running(moor: Moor) -> bool:

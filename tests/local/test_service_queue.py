@@ -16,8 +16,10 @@ import pytest
 import yaml
 
 from mooring.backends.local import netns
-from mooring.record import read_lines
+from mooring.model.status import MemberState
 from mooring.record.plan_file import read_holdings
+from mooring.wire import read_journal
+from mooring.wire.events import MemberChanged
 from support.moor import Moor, processes_of, write_job
 from support.service import Service, service_in, supervisors
 from support.waiting import until
@@ -60,9 +62,9 @@ def sizes(service: Service, job_id: str) -> list[int]:
     """How many members each start of the job's latest run had, by its journal."""
     run = [run for run in service.moor.runs() if run.info.queue_job == job_id][-1]
     started: dict[int, set[str]] = {}
-    for line in read_lines(run.events_file):
-        if line.get("kind") == "member" and line.get("state") == "running":
-            started.setdefault(int(str(line["epoch"])), set()).add(str(line["member"]))
+    for change in read_journal(run.events_file, MemberChanged):
+        if change.state is MemberState.RUNNING:
+            started.setdefault(change.epoch, set()).add(change.member)
     return [len(members) for _, members in sorted(started.items())]
 
 

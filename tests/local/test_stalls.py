@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mooring.doctor import diagnose_run
 from mooring.doctor.read_run import read_run
-from mooring.record import read_lines
+from mooring.model.status import Phase
 from mooring.stacks import find_tool
+from mooring.wire import read_journal
+from mooring.wire.events import PhaseChanged, StallNoted
 from support.moor import Moor, write_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -63,10 +64,6 @@ def moor(tmp_path: Path) -> Moor:
     return Moor(tmp_path / "home")
 
 
-def events(moor: Moor, kind: str) -> list[dict[str, Any]]:
-    return [line for line in read_lines(moor.only_run().events_file) if line.get("kind") == kind]
-
-
 @with_tool
 @pytest.mark.framework
 def test_a_rank_that_sleeps_is_named_and_the_job_fails(moor: Moor, tmp_path: Path) -> None:
@@ -113,12 +110,12 @@ def test_a_stopped_member_is_named_without_stacks_and_the_gang_restarts(
     )
     answer = moor("run", path, "--no-stacks")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    [stall] = events(moor, "stall")
-    assert stall["hang"]
-    assert stall["missing"] == ["second-0"]
-    assert "is stopped (SIGSTOP)" in stall["says"]
+    [stall] = read_journal(moor.only_run().events_file, StallNoted)
+    assert stall.hang
+    assert stall.missing == ("second-0",)
+    assert "is stopped (SIGSTOP)" in stall.says
     assert "started with --no-stacks" in moor.only_run().stall_file.read_text()
-    restarts = [one for one in events(moor, "phase") if one["phase"] == "Restarting"]
-    assert [one["reason"] for one in restarts] == [stall["says"]]
+    phases = read_journal(moor.only_run().events_file, PhaseChanged)
+    assert [one.reason for one in phases if one.phase is Phase.RESTARTING] == [stall.says]
     # It went on to its end: nothing to find.
     assert "hang" not in {one.id for one in diagnose_run(read_run(moor.only_run())).findings}

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from mooring.record import RunRecord, read_lines
+from mooring.record import RunRecord
+from mooring.wire import read_journal
+from mooring.wire.members import Ready
 from support.moor import Moor, write_job
 from support.waiting import until
 
@@ -35,9 +37,8 @@ def job_of(folder: Path, name: str, code: str = SAY, **worker: Any) -> Path:
 
 def threads(run: RunRecord) -> list[int]:
     """Of each member, as its launcher says."""
-    samples = [list(read_lines(run.root / "samples" / f"worker-{at}.jsonl")) for at in (0, 1)]
-    ready = [next(line for line in lines if line["kind"] == "ready") for lines in samples]
-    return [line["budget"]["threads"] for line in ready]
+    ready = [next(read_journal(run.sample_file(f"worker-{at}"), Ready)) for at in (0, 1)]
+    return [record.budget.threads or 0 for record in ready]
 
 
 def test_a_default_job_divides_the_machine(moor: Moor, tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
-"""Records of looks (kind `looks` of samples/M.jsonl) as values. Another version may have written
-them: what does not look right is left out."""
+"""Records of looks, put together: what each process of a member was seen doing."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from mooring.record.journal import JsonValue, Line
+from mooring.wire.looks import Looks, SeenPlace, SeenThread
 
 Window = tuple[float, float]
 #: A record may begin a little before the step that the window begins with: its launcher begins a
@@ -156,22 +155,18 @@ class RankLooks:
     """An MPI library is loaded."""
 
 
-def read_looks(lines: Iterable[Line], window: Window) -> list[RankLooks]:
+def read_looks(records: Iterable[Looks], window: Window) -> list[RankLooks]:
     """Of one member's journal; the last attempt alone, by local rank."""
-    told = [line for line in lines if line.get("kind") == "looks"]
-    if told:
-        last = (told[-1].get("epoch"), told[-1].get("attempt"))
-        told = [line for line in told if (line.get("epoch"), line.get("attempt")) == last]
-    by_pid: dict[int, list[Line]] = {}
-    for line in told:
-        pid = line.get("pid")
-        if isinstance(pid, int):
-            by_pid.setdefault(pid, []).append(line)
-    found = [_rank(pid, records, window) for pid, records in by_pid.items()]
-    return sorted((one for one in found if one.looks), key=lambda one: (one.rank, one.pid))
+    records = list(records)
+    by_pid: dict[int, list[Looks]] = {}
+    for record in records:
+        if record.pid is not None and record.start == records[-1].start:
+            by_pid.setdefault(record.pid, []).append(record)
+    ranks = [_rank(pid, of_rank, window) for pid, of_rank in by_pid.items()]
+    return sorted((one for one in ranks if one.looks), key=lambda one: (one.rank, one.pid))
 
 
-def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
+def _rank(pid: int, records: list[Looks], window: Window) -> RankLooks:
     looks: list[Look] = []
     clock, moved, machine, io = Clock(), dict[str, int](), Surroundings(), Reads()
     threads = helpers = 0
@@ -185,46 +180,41 @@ def _rank(pid: int, records: list[Line], window: Window) -> RankLooks:
             clock = clock.plus(_clock(record, window))
         machine = _machine(record, machine)
         io = _reads(record, io)
-        for member, counts in _mapping(record.get("tcp")).items():
-            both = _mapping(counts)
-            moved[member] = moved.get(member, 0) + int(
-                _number(both.get("sent")) + _number(both.get("received"))
-            )
-        threads = max(threads, int(_number(record.get("python_threads"))))
-        helpers = max(helpers, int(_number(record.get("helpers"))))
+        for member, counts in record.tcp.items():
+            both = int(counts.sent_bytes + counts.received_bytes)
+            moved[member] = moved.get(member, 0) + both
+        threads = max(threads, record.python_threads)
+        helpers = max(helpers, record.helpers)
     return RankLooks(
-        rank=int(_number(records[-1].get("r"))),
+        rank=records[-1].rank,
         pid=pid,
         looks=tuple(looks),
         clock=clock,
-        card=str(records[-1].get("card") or ""),
+        card=records[-1].card,
         moved=moved,
         machine=machine,
         python_threads=threads,
         helpers=helpers,
         io=io,
-        refused=records[-1].get("refused") is True,
-        has_python=records[-1].get("no_python") is not True,
-        has_mpi=any(record.get("mpi") is True for record in records),
+        refused=records[-1].refused,
+        has_python=not records[-1].no_python,
+        has_mpi=any(record.mpi for record in records),
     )
 
 
-def _looks(record: Line) -> list[Look]:
-    calls = [_call(one) for one in _list(record.get("calls"))]
-    places = [_place(_mapping(one), calls) for one in _list(record.get("places"))]
-    from_s = _number(record.get("from"))
-    found = []
-    rows = _list(record.get("looks"))
-    lasts_s = min(_MOST_LASTS_S, max(0.01, _number(record.get("span_s")) / max(1, len(rows))))
-    for row in rows:
-        numbers = [_number(one) for one in _list(row)]
-        if len(numbers) >= 5:
-            number = int(numbers[1])
+def _looks(record: Looks) -> list[Look]:
+    calls = [Call(*call) for call in record.calls]
+    places = [_place(place, calls) for place in record.places]
+    looks = []
+    lasts_s = min(_MOST_LASTS_S, max(0.01, record.span_s / max(1, len(record.looks))))
+    for row in record.looks:
+        if len(row) >= 5:
+            number = int(row[1])
             place = places[number] if 0 <= number < len(places) else None
-            received, sent, queued = numbers[2:5]
-            at_s = from_s + numbers[0] / 1000
-            found.append(Look(at_s, place, received, sent, queued, lasts_s))
-    return found
+            received, sent, queued = row[2:5]
+            at_s = record.from_s + row[0] / 1000
+            looks.append(Look(at_s, place, received, sent, queued, lasts_s))
+    return looks
 
 
 def _starts(look: Look) -> bool:
@@ -233,94 +223,59 @@ def _starts(look: Look) -> bool:
     return any(one.file.startswith(_IMPORTS) for one in stack)
 
 
-def _place(told: Mapping[str, JsonValue], calls: Sequence[Call]) -> Place:
-    helper = told.get("helper")
+def _place(place: SeenPlace, calls: Sequence[Call]) -> Place:
     return Place(
-        main=_spot(told.get("main"), calls),
-        by=str(told.get("by") or ""),
-        helper=_spot(helper, calls) if isinstance(helper, list) else None,
-        running=int(_number(told.get("running"))),
-        members=tuple(str(one) for one in _list(told.get("at"))),
+        main=_spot(place.main, calls) if place.main is not None else Spot("?"),
+        by=place.by,
+        helper=_spot(place.helper, calls) if place.helper is not None else None,
+        running=place.running,
+        members=place.members,
     )
 
 
-def _spot(told: JsonValue, calls: Sequence[Call]) -> Spot:
-    parts = _list(told)
-    if len(parts) < 4:
-        return Spot("?")
-    numbers = [int(_number(one)) for one in _list(parts[3])]
+def _spot(thread: SeenThread, calls: Sequence[Call]) -> Spot:
     return Spot(
-        letter=str(parts[0]),
-        call=str(parts[1]),
-        at=tuple(str(one) for one in _list(parts[2])),
-        stack=tuple(calls[one] for one in numbers if 0 <= one < len(calls)),
+        letter=thread.letter,
+        call=thread.system_call,
+        at=thread.waits_at,
+        stack=tuple(calls[one] for one in thread.calls if 0 <= one < len(calls)),
     )
 
 
-def _call(told: JsonValue) -> Call:
-    parts = [*_list(told), "", "", 0, []][:4]
-    return Call(
-        str(parts[0]) or "~",
-        str(parts[1]),
-        int(_number(parts[2])),
-        tuple(map(str, _list(parts[3]))),
-    )
-
-
-def _clock(record: Line, window: Window) -> Clock:
+def _clock(record: Looks, window: Window) -> Clock:
     """Only of a record within the window: what was before is start-up."""
-    told = [_number(one) for one in _list(record.get("main"))]
-    from_s, span_s = _number(record.get("from")), _number(record.get("span_s"))
-    inside = from_s >= window[0] - _BEFORE_S and from_s + span_s <= window[1] + _AFTER_S
-    if len(told) < 4 or not inside:
+    from_s, until_s = record.from_s, record.from_s + record.span_s
+    inside = from_s >= window[0] - _BEFORE_S and until_s <= window[1] + _AFTER_S
+    if len(record.main_s) < 4 or not inside:
         return Clock()
-    return Clock(span_s, *told[:4])
+    return Clock(record.span_s, *record.main_s[:4])
 
 
-def _reads(record: Line, before: Reads) -> Reads:
-    told = _mapping(record.get("io"))
-    if not told:
+def _reads(record: Looks, before: Reads) -> Reads:
+    io = record.io
+    if io is None:
         return before
     kinds = dict(before.kinds)
-    for kind, count in _mapping(told.get("kinds")).items():
-        kinds[kind] = kinds.get(kind, 0.0) + _number(count)
+    for kind, count in io.kinds.items():
+        kinds[kind] = kinds.get(kind, 0.0) + count
     return Reads(
-        before.span_s + _number(record.get("span_s")),
-        before.asked_bytes + _number(told.get("asked_bytes")),
-        before.calls + _number(told.get("calls")),
-        before.fetched_bytes + _number(told.get("fetched_bytes")),
-        before.helper_cpu_s + _number(told.get("helper_cpu_s")),
-        max(before.files, int(_number(told.get("files")))),
+        before.span_s + record.span_s,
+        before.asked_bytes + io.asked_bytes,
+        before.calls + io.calls,
+        before.fetched_bytes + io.fetched_bytes,
+        before.helper_cpu_s + io.helper_cpu_s,
+        max(before.files, io.files),
         kinds,
     )
 
 
-def _machine(record: Line, before: Surroundings) -> Surroundings:
-    told = _mapping(record.get("machine"))
-    if not told:
+def _machine(record: Looks, before: Surroundings) -> Surroundings:
+    machine = record.machine
+    if machine is None:
         return before
-    suffix = "_pressure_s"
     pressure = dict(before.pressure_s)
-    for name in told:
-        if name.endswith(suffix):
-            kind = name.removesuffix(suffix)
-            pressure[kind] = pressure.get(kind, 0.0) + _number(told.get(name))
+    for kind, waited_s in machine.pressure_s.items():
+        pressure[kind] = pressure.get(kind, 0.0) + waited_s
     return Surroundings(
-        before.span_s + _number(told.get("span_s")),
-        int(_number(told.get("cpus"))),
-        before.busy_s + _number(told.get("busy_s")),
-        pressure,
+        before.span_s + machine.span_s, machine.cpus, before.busy_s + machine.busy_s, pressure
     )
-
-
-def _number(value: JsonValue) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else 0.0  # type: ignore[arg-type]
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
-    return value if isinstance(value, dict) else {}

@@ -6,9 +6,8 @@ asked through the API server. Of a job whose first member does not run there is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import cast
 
 from mooring.account import Account
 from mooring.backends.kubernetes.api.client import Client
@@ -25,20 +24,19 @@ from mooring.backends.kubernetes.jobs.record import Stage
 from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, meaning_of, record_of
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
+from mooring.doctor.member_journal import MemberJournal, sort_records
 from mooring.doctor.read_account import read_account
 from mooring.doctor.read_gangs import read_gangs
+from mooring.doctor.read_member import member_facts, window_of
 from mooring.doctor.read_program import read_traits
-from mooring.doctor.read_run import member_facts, window_of
 from mooring.doctor.read_stall import silence
 from mooring.model.member import Member, MemberId, Pinning
 from mooring.model.plan import Slot
 from mooring.model.status import Phase
-from mooring.record.journal import Line
 from mooring.record.plan_file import Holding
 from mooring.variables.from_run import parts_of
+from mooring.wire import NewerVersion, Record, UnreadableRecord, newer_journal, read_record
 
-#: How `backends.kubernetes.client.report` begins the reason why CPUs are not a member's own.
-_SHARED = "shared: "
 #: In Mooring's queue, or not yet looked at; a job that another scheduler takes care of is pending.
 _WAITING = frozenset({Stage.QUEUED.value, Phase.PENDING.value})
 
@@ -58,24 +56,37 @@ async def diagnose_job(client: Client, view: JobView, now_s: float) -> Diagnosis
 
 async def _histories(
     client: Client, view: JobView, meaning: Meaning, slots: Mapping[MemberId, Slot]
-) -> dict[str, list[Line]]:
+) -> dict[str, MemberJournal]:
     _, pods = await gang_pods(client, view)
     leader = leader_of([member.id for member in meaning.gang.members], slots)
     answer, _ = await ask_leader(client, view, pods.get(leader), "/history")
     return parse_history(answer)
 
 
-def parse_history(answer: Json) -> dict[str, list[Line]]:
-    """Member name -> the records of its journal. The readers of records doubt every field."""
-    told = mapping(answer, "members")
-    return {name: [cast(Line, dict(one)) for one in items(told, name)] for name in told}
+def parse_history(answer: Json) -> dict[str, MemberJournal]:
+    """Member name -> the records of its journal; what is no record is left out.
+
+    Raises BadInput if a newer launcher than this Mooring's wrote them.
+    """
+    members = mapping(answer, "members")
+    return {name: sort_records(_records(items(members, name), name)) for name in members}
+
+
+def _records(documents: Iterable[object], member: str) -> Iterator[Record]:
+    for document in documents:
+        try:
+            yield read_record(document)
+        except NewerVersion as error:
+            raise newer_journal(f"journal of {member}", error) from None
+        except UnreadableRecord:
+            continue
 
 
 def facts_of(
     report: JobReport,
     meaning: Meaning,
     slots: Mapping[MemberId, Slot],
-    histories: Mapping[str, list[Line]],
+    histories: Mapping[str, MemberJournal],
 ) -> RunFacts:
     wanted = {member.id: member for member in meaning.gang.members}
     window = window_of(histories.values(), None)
@@ -86,8 +97,8 @@ def facts_of(
         measured = MemberFacts(name=told.member, role=role, node=told.node)
         if member is not None and member.id in slots:
             holding = Holding(member.id, member.resources, slots[member.id])
-            lines = histories.get(told.member, [])
-            measured = member_facts(member.id, holding, meaning.gang, lines, window)
+            journal = histories.get(told.member, MemberJournal())
+            measured = member_facts(member.id, holding, meaning.gang, journal, window)
         members.append(_with_place(measured, told, member))
     progress = report.progress
     rates = [one.steps_per_s for one in members if one.steps_per_s is not None]
@@ -100,20 +111,22 @@ def facts_of(
         waits_for=progress.message if progress.phase in _WAITING else "",
         examples_per_s=progress.examples_per_s,
         steps_per_s=steps_per_s,
-        variables=tuple(parts_of([line for each in histories.values() for line in each])),
-        program=read_traits(line for each in histories.values() for line in each),
+        variables=tuple(parts_of(one for each in histories.values() for one in each.variables)),
+        program=read_traits(one for each in histories.values() for one in each.programs),
         source="the job's status and its launchers",
         account=read_account(members, meaning.gang.duty_by_role, steps_per_s, one_machine=False)
         if histories
         else Account(),
-        stall=silence(histories) if progress.phase == Phase.RUNNING.value else None,
+        stall=silence({name: each.records for name, each in histories.items()})
+        if progress.phase == Phase.RUNNING.value
+        else None,
     )
 
 
 def _with_place(measured: MemberFacts, told: MemberReport, member: Member | None) -> MemberFacts:
     """CPUs as the kubelet gave them: those of the plan are a wish there."""
     asked = member is not None and member.pinning is Pinning.EXCLUSIVE
-    loose = asked and not told.exclusive and told.pinning.startswith(_SHARED)
+    loose = asked and bool(told.why_shared)
     return replace(
         measured,
         node=told.node,
@@ -122,5 +135,5 @@ def _with_place(measured: MemberFacts, told: MemberReport, member: Member | None
         exclusive=asked and not loose,
         threads_told=told.threads if told.threads is not None else measured.threads_told,
         pinned=not loose,
-        pinning_note=told.pinning.removeprefix(_SHARED) if loose else "",
+        pinning_note=told.why_shared if loose else "",
     )

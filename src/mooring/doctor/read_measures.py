@@ -22,10 +22,10 @@ _DIGEST = 12
 
 def read_measures(run: RunRecord) -> Side:
     facts = read_run(run)
-    rates = step_rates(run, _SLICES)
+    rates = step_rates(run, _SLICES, lambda step: step.examples or 0)
     name = "examples/s"
     if not rates:
-        rates, name = step_rates(run, _SLICES, "n"), "steps/s"
+        rates, name = step_rates(run, _SLICES, lambda step: step.count), "steps/s"
     measures = [Measure(name, "/s", tuple(rates), Better.HIGHER)] if rates else []
     measures += _costs(facts)
     measures += _totals(read_report(run))

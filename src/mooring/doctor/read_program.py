@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mooring.doctor.facts import Trait
-from mooring.doctor.told import mapping
-from mooring.record.journal import Line
+from mooring.wire.members import Program
 
 
-def read_traits(lines: Iterable[Line]) -> frozenset[Trait]:
+def read_traits(programs: Iterable[Program]) -> frozenset[Trait]:
     """Of all members; a trait that this version does not know is left out."""
-    told = {
-        mapping(line, "program").get("trait") for line in lines if line.get("kind") == "program"
-    }
-    return frozenset(trait for trait in Trait if trait.value in told)
+    traits = {record.program.trait for record in programs}
+    return frozenset(trait for trait in Trait if trait.value in traits)

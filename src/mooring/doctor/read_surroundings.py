@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mooring.doctor.facts import MachineFacts, NicFacts
-from mooring.doctor.told import mapping, number, whole
-from mooring.record import read_lines
-from mooring.record.journal import JsonValue, Line
+from mooring.wire import read_journal
+from mooring.wire.events import MachineUsed, NodeTraffic, Surroundings
 
 #: Fewer samples than this say nothing about a rate.
 LEAST_SAMPLES = 3
@@ -28,33 +27,21 @@ class _Count:
 
 def read_cards_of_nodes(events: Path, window: Window) -> tuple[NicFacts, ...]:
     """Rates of each node's card within the window, from the counters that the run noted."""
-    limits: Mapping[str, JsonValue] = {}
+    limits: Mapping[str, int | None] = {}
+    for surroundings in read_journal(events, Surroundings):
+        limits = surroundings.nic_mbps
     seen: dict[str, list[_Count]] = {}
-    for line in read_lines(events):
-        if line.get("kind") == "body":
-            limits = mapping(line, "nodes")
-        elif line.get("kind") == "nodes":
-            for name, count in _counts(line):
-                seen.setdefault(name, []).append(count)
+    for traffic in read_journal(events, NodeTraffic):
+        for name, (received, sent) in traffic.moved_bytes.items():
+            count = _Count(traffic.t, received, sent, traffic.busy_s.get(name))
+            seen.setdefault(name, []).append(count)
     cards = []
     for name, counts in sorted(seen.items()):
         inside = [one for one in counts if window[0] <= one.at_s <= window[1]]
         inside = inside if len(inside) >= LEAST_SAMPLES else counts
-        limit = limits.get(name)
         if inside[-1].at_s > inside[0].at_s:
-            cards.append(_card(name, limit if isinstance(limit, int) else None, inside))
+            cards.append(_card(name, limits.get(name), inside))
     return tuple(cards)
-
-
-def _counts(line: Line) -> Iterator[tuple[str, _Count]]:
-    busy_s = mapping(line, "busy_s")
-    for name, pair in mapping(line, "bytes").items():
-        if not isinstance(pair, list):
-            continue
-        counted = [float(one) for one in pair if isinstance(one, int | float)]
-        if len(counted) == 2:
-            known = number(busy_s, name) if name in busy_s else None
-            yield name, _Count(number(line, "t"), counted[0], counted[1], known)
 
 
 def _card(name: str, limit_mbps: int | None, counts: list[_Count]) -> NicFacts:
@@ -74,15 +61,14 @@ def _card(name: str, limit_mbps: int | None, counts: list[_Count]) -> NicFacts:
 
 def read_machine(events: Path, window: Window) -> MachineFacts | None:
     """From the totals that the run noted; None of a run of before they were."""
-    points = [line for line in read_lines(events) if line.get("kind") == "machine"]
-    inside = [line for line in points if window[0] <= number(line, "t") <= window[1]]
+    points = list(read_journal(events, MachineUsed))
+    inside = [point for point in points if window[0] <= point.t <= window[1]]
     inside = inside if len(inside) >= LEAST_SAMPLES else points
     if len(inside) < LEAST_SAMPLES:
         return None
     first, last = inside[0], inside[-1]
-    span_s = number(last, "t") - number(first, "t")
-    cpus = whole(last, "cpus")
-    if span_s <= 0 or not cpus:
+    span_s = last.t - first.t
+    if span_s <= 0 or not last.cpus:
         return None
-    used = max(0.0, number(last, "cpu_s") - number(first, "cpu_s")) / span_s
-    return MachineFacts(cpus, used, int(number(last, "available_bytes")))
+    used = max(0.0, last.cpu_s - first.cpu_s) / span_s
+    return MachineFacts(last.cpus, used, last.available_bytes)

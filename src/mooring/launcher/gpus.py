@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LIBRARY = "libnvidia-ml.so.1"
 # nvml.h: nvmlReturn_t and nvmlPcieUtilCounter_t.
-_SUCCESS, _INSUFFICIENT_SIZE, _UNKNOWN = 0, 7, 999
+_SUCCESS, _INSUFFICIENT_SIZE, _IS_LOST, _UNKNOWN = 0, 7, 15, 999
 _PCIE_TX, _PCIE_RX = 0, 1
 _PCI = "/sys/bus/pci/devices"
 
@@ -47,7 +47,7 @@ class _Pci(ctypes.Structure):
 
 
 class Gpus:
-    """The cards of a member; `error` is why the driver does not answer."""
+    """The cards of a member; `error`: why the driver does not answer, `lost`: any more."""
 
     def __init__(self, library: Any, wanted: list[int] | None, pci: str = _PCI) -> None:
         self._nvml = library
@@ -55,6 +55,7 @@ class Gpus:
         self._places: dict[int, dict[str, int]] = {}
         self._cards: dict[int, Any] = {}
         self._turn = 0
+        self.lost = ""
         self.error = self._open(wanted)
 
     def _open(self, wanted: list[int] | None) -> str:
@@ -102,8 +103,8 @@ class Gpus:
             code = self._nvml.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(use))
             if code == _SUCCESS:
                 card["busy"] = use.gpu
-            elif code == _UNKNOWN:
-                self.error = self._text(code)
+            elif code in (_IS_LOST, _UNKNOWN):
+                self.error = self.lost = self._text(code)
             if self._nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == _SUCCESS:
                 card["memory_bytes"], card["memory_used_bytes"] = memory.total, memory.used
             # With room for none it says how many there are.

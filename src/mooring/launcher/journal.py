@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 
+#: Of the records' format, which `mooring.wire` describes.
+VERSION = 2
+
+
 class Journal:
     """Writes the records of one attempt of one member; `trouble` is why the last is missing."""
 
@@ -44,6 +48,7 @@ class Journal:
         record: dict[str, Any] = {
             "t": round(time.time() if t is None else t, 6),
             "kind": kind,
+            "v": VERSION,
             "epoch": self._epoch,
             "attempt": self._attempt,
         }

@@ -95,7 +95,8 @@ def _give_up(journal: Journal | None, reason: str, code: int) -> int:
     _say("mooring: " + reason)
     if journal is not None:
         journal.write("error", {"reason": reason})
-        journal.write("exit", {"code": code, "reason": reason, "codes": []})
+        fields = {"code": code, "cause": "gave-up", "reason": reason, "codes": []}
+        journal.write("exit", fields)
     return code
 
 

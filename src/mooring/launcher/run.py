@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _GRACE_WITHOUT_BODY_S = 2.0
 # What looks need is loaded when the programs already run.
 _LOOK_AFTER_S = 0.3
+# Why the other processes of a member are stopped; how it ended is that rank's.
+_RANK_FAILED = "rank-failed"
 # A process that was handed the pipe and escaped the subtree must not keep the member alive.
 _DRAIN_S = 1.0
 
@@ -55,7 +57,8 @@ class Member:
         self._sharing: Sharing | None = None
         self._looks: Looks | None = None
         self._gate_open = contract.gate == "open"
-        self._stop_reason: str | None = None
+        #: The name of a signal, outcome.SUPERVISOR_GONE, or _RANK_FAILED.
+        self._stopped_by: str | None = None
         self._started = False
         self._killed = False
         self._unkillable = False
@@ -72,8 +75,7 @@ class Member:
         try:
             return self._run()
         except _Stopped:
-            reason = "stopped before it started: %s" % self._stop_reason
-            self._journal.last("exit", {"code": outcome.TERMINATED, "reason": reason, "codes": []})
+            self._journal.last("exit", dict(outcome.not_started(self._stopped_by or ""), codes=[]))
             return outcome.TERMINATED
         except BaseException:
             children.kill_all(self._roots())
@@ -81,7 +83,8 @@ class Member:
 
     def _run(self) -> int:
         contract = self._contract
-        pinned, notes = slot.enter(contract)
+        held, notes = slot.enter(contract)
+        pinned = contract.cpus is not None and held["why_not"] is None
         children.adopt_orphans(notes)
         self._groups = cgroups.find()
         self._budget = budget.read(
@@ -111,6 +114,7 @@ class Member:
                 "pid": os.getpid(),
                 "budget": self._budget.record(),
                 "pinned": pinned,
+                "held": held,
                 "notes": notes,
             },
         )
@@ -216,7 +220,7 @@ class Member:
 
     def _turn_unless_stopped(self, until: float | None = None) -> None:
         self._loop.turn(until)
-        if self._stop_reason is not None:
+        if self._stopped_by is not None:
             raise _Stopped
 
     # Running.
@@ -342,9 +346,9 @@ class Member:
             for child, (rank, _) in zip(self._locals, self._contract.processes):
                 if child.pid == pid:
                     child.code = code
-                    if code != 0 and self._failed is None and self._stop_reason is None:
+                    if code != 0 and self._failed is None and self._stopped_by is None:
                         self._failed = (rank, code)
-                        self._stop("local rank %d failed" % rank, self._contract.grace_s)
+                        self._stop(_RANK_FAILED, self._contract.grace_s)
 
     def _watch_runtime(self) -> None:
         rest = b""
@@ -355,7 +359,7 @@ class Member:
             if not data:
                 self._loop.watch(0, None)
                 grace_s = min(self._contract.grace_s, _GRACE_WITHOUT_BODY_S)
-                self._stop("its supervisor is gone", grace_s)
+                self._stop(outcome.SUPERVISOR_GONE, grace_s)
                 return
             *lines, rest = (rest + data).split(b"\n")
             if any(line.strip() == b"go" for line in lines):
@@ -366,9 +370,9 @@ class Member:
     def _told_to_stop(self, number: int) -> None:
         self._stop(signal.Signals(number).name, self._contract.grace_s)
 
-    def _stop(self, reason: str, grace_s: float) -> None:
-        if self._stop_reason is None:
-            self._stop_reason = reason
+    def _stop(self, by: str, grace_s: float) -> None:
+        if self._stopped_by is None:
+            self._stopped_by = by
             if self._started:
                 children.signal_all(self._everything(), signal.SIGTERM)
         self._loop.at(time.monotonic() + grace_s, self._kill)
@@ -394,7 +398,7 @@ class Member:
             return False
         # Who asked for a stop grants the grace period to every descendant; otherwise what the
         # local processes leave behind has no claim to it.
-        if self._stop_reason is not None and self._failed is None:
+        if self._stopped_by is not None and self._failed is None:
             return not self._everything()
         return self._agent is None
 
@@ -414,29 +418,29 @@ class Member:
         self._steps.flush(all_of_it=True)
         self._take_sample()
         codes = [outcome.KILLED if child.code is None else child.code for child in self._locals]
-        code, reason = self._outcome(codes)
-        fields: dict[str, Any] = {"code": code, "reason": reason, "codes": codes}
+        fields = dict(self._outcome(codes), codes=codes)
         self._log.own_up()
         if self._log.lost:
             fields["lost_log_lines"] = self._log.lost
         self._journal.last("exit", fields)
+        code: int = fields["code"]
         return code
 
-    def _outcome(self, codes: list[int]) -> tuple[int, str]:
+    def _outcome(self, codes: list[int]) -> dict[str, Any]:
         if self._failed is not None:
             rank, code = self._failed
-            told_apart = rank if len(codes) > 1 else None
-            over_memory = code == outcome.KILLED and self._over_memory()
-            peak_bytes = None
-            if over_memory:
+            alone = len(codes) == 1
+            if code == outcome.KILLED and self._over_memory():
                 from .sample import largest_ended
 
                 peak_bytes = largest_ended(resource.getrusage(resource.RUSAGE_CHILDREN))
-            limit_bytes = self._budget.memory_bytes
-            return code, outcome.failed(told_apart, over_memory, limit_bytes, peak_bytes)
-        if self._stop_reason is not None:
-            return outcome.stopped(self._stop_reason, codes, self._killed)
-        return 0, ""
+                limit_bytes = self._budget.memory_bytes
+                return outcome.out_of_memory(code, rank, alone, limit_bytes, peak_bytes)
+            device_error = self._sampler.device_error if self._sampler is not None else ""
+            return outcome.failed(code, rank, alone, device_error)
+        if self._stopped_by is not None:
+            return outcome.stopped(self._stopped_by, codes, self._killed)
+        return outcome.done()
 
     def _over_memory(self) -> bool:
         memory = self._groups.get("memory")

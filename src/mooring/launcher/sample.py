@@ -59,6 +59,11 @@ class Sampler:
         self._switches = [0, 0]
         self._threads = Threads()
 
+    @property
+    def device_error(self) -> str:
+        """Why the driver of the member's cards does not answer any more, if it did before."""
+        return self._cards.lost if self._cards is not None else ""
+
     def take(self) -> dict[str, Any]:
         began = time.process_time()
         sample = self._subtree() if procfs.SUPPORTED else self._reaped()

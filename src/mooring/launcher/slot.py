@@ -15,14 +15,16 @@ from .errors import LauncherError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .contract import Contract
 
 _HOSTS = "/etc/hosts"
 _CELLS = "/sys/devices/system/node/online"
 
 
-def enter(contract: Contract) -> tuple[bool, list[str]]:
-    """Returns whether the CPUs asked for are exactly those held, and the notes."""
+def enter(contract: Contract) -> tuple[dict[str, Any], list[str]]:
+    """Returns how the CPUs that were given are held, as the journal tells it, and the notes."""
     notes: list[str] = []
     for path in contract.cgroup_procs:
         _join(path)
@@ -31,10 +33,14 @@ def enter(contract: Contract) -> tuple[bool, list[str]]:
     if contract.hosts_file is not None:
         _hosts(contract.hosts_file)
         _hostname("%s-%s" % (contract.job, contract.member))
-    pinned = contract.cpus is not None and _pin(contract.cpus, notes)
+    held: dict[str, Any] = {"cpus": "unpinned", "why_not": None, "given": []}
+    if contract.cpus is not None:
+        held["cpus"] = "exclusive" if contract.exclusive else "shared"
+        held["why_not"] = _pin(contract.cpus, notes)
+        held["given"] = contract.cpus
     if contract.cells:
         _bind_memory(contract.cells, notes)
-    return pinned, notes
+    return held, notes
 
 
 def _join(path: str) -> None:
@@ -79,10 +85,11 @@ def _hostname(name: str) -> None:
         raise LauncherError("cannot take host name %s: %s" % (name, error.strerror)) from error
 
 
-def _pin(cpus: list[int], notes: list[str]) -> bool:
+def _pin(cpus: list[int], notes: list[str]) -> str | None:
+    """Why the launcher does not hold exactly these; None if it does."""
     if not hasattr(os, "sched_setaffinity"):
         notes.append("not pinned: this system has no CPU affinity")
-        return False
+        return "no-affinity"
     try:
         os.sched_setaffinity(0, cpus)
     except OSError as error:
@@ -93,8 +100,8 @@ def _pin(cpus: list[int], notes: list[str]) -> bool:
     held = sorted(os.sched_getaffinity(0))
     if held != sorted(set(cpus)):
         notes.append("asked for CPUs %s, holds %s" % (_written(cpus), _written(held)))
-        return False
-    return True
+        return "other-cpus"
+    return None
 
 
 def _bind_memory(cells: list[int], notes: list[str]) -> None:

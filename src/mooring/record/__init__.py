@@ -1,6 +1,6 @@
-"""Run directories: what a run leaves on disk, written append-only and readable after a crash."""
+"""Run directories: what a run leaves on disk, readable after a crash."""
 
-from mooring.record.journal import Journal, Tail, read_lines
+from mooring.record.journal import Tail
 from mooring.record.runs import (
     RunInfo,
     RunName,
@@ -13,7 +13,6 @@ from mooring.record.runs import (
 from mooring.record.state_home import locks_dir, plan_lock, runs_dir
 
 __all__ = [
-    "Journal",
     "RunInfo",
     "RunName",
     "RunRecord",
@@ -24,6 +23,5 @@ __all__ = [
     "list_runs",
     "locks_dir",
     "plan_lock",
-    "read_lines",
     "runs_dir",
 ]

@@ -1,16 +1,9 @@
-"""Append-only JSON lines: the one format for events and samples.
-
-A line is written by a single write(2) on an O_APPEND descriptor, so that writers do not mix
-and a crash tears at most the last line; readers skip a torn line instead of failing.
-"""
+"""Files that grow by lines, read while they grow; and what JSON documents consist of."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 JsonValue = str | int | float | bool | None | list["JsonValue"] | dict[str, "JsonValue"]
@@ -22,32 +15,6 @@ _CHUNK_BYTES = 1 << 20
 _ODD = re.compile(r"\\u[dD]|NaN|Infinity|[0-9][eE]\+?[0-9]{2}|[0-9]{19}")
 #: Bytes, nanoseconds and steps of any machine are below.
 _LARGEST = 1 << 62
-
-
-class Journal:
-    """Appends lines to one file. `close` may be called twice.
-
-    A line that a full disk took only in part raises OSError, and never runs into the next one.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._torn = False
-
-    def append(self, line: Mapping[str, JsonValue]) -> None:
-        text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
-        # Half of a surrogate pair, as `\\udc1b`: that is how JSON itself writes it.
-        data = text.encode(errors="backslashreplace") + b"\n"
-        written = os.write(self._fd, b"\n" + data if self._torn else data)
-        whole = len(data) + self._torn
-        self._torn = written < whole
-        if self._torn:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 class Tail:
@@ -77,25 +44,9 @@ class Tail:
         except FileNotFoundError:
             return b""
 
-    def read(self) -> list[Line]:
-        return [line for text in self.read_text() if (line := parse_line(text)) is not None]
-
-
-def read_lines(path: Path) -> Iterator[Line]:
-    """All whole lines of a journal; none if it does not exist."""
-    try:
-        file = path.open("r", encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return
-    with file:
-        for text in file:
-            line = parse_line(text)
-            if line is not None:
-                yield line
-
 
 def parse_line(text: str) -> Line | None:
-    """None for what is no record."""
+    """The JSON object in a line, for those who pass it on as it is; None if there is none."""
     try:
         value = json.loads(text)
         odd = _ODD.search(text) is not None

@@ -5,16 +5,16 @@ PCIe rates are of one card a sample in turn, so each card has fewer of them than
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mooring.record.journal import JsonValue, Line
+from mooring.wire.samples import Sample
 
 if TYPE_CHECKING:
     from mooring.report.charts import Curve
 
-_BUSY, _USED, _MEMORY = "busy", "memory_used_bytes", "memory_bytes"
+_BUSY, _USED, _MEMORY = "busy_percent", "memory_used_bytes", "memory_bytes"
 _RX, _TX = "rx_kbytes_per_s", "tx_kbytes_per_s"
 _FIGURES = (_BUSY, _USED, _MEMORY, _RX, _TX)
 
@@ -58,12 +58,12 @@ class Cards:
 
     _sums: dict[str, dict[str, _Sums]] = field(default_factory=dict)
 
-    def add(self, sample: Line) -> None:
-        for gpu, told in _told(sample):
+    def add(self, sample: Sample) -> None:
+        for gpu, card in sample.gpus.items():
             sums = self._sums.setdefault(gpu, {name: _Sums() for name in _FIGURES})
             for name in _FIGURES:
-                value = told.get(name)
-                if isinstance(value, int | float):
+                value: float | None = getattr(card, name)
+                if value is not None:
                     sums[name].add(value)
 
     def figures(self, member: str) -> Iterator[CardFigures]:
@@ -87,11 +87,11 @@ class CardCurves:
 
     _points: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
 
-    def add(self, member: str, at_s: float, sample: Line) -> None:
-        for gpu, told in _told(sample):
+    def add(self, member: str, at_s: float, sample: Sample) -> None:
+        for gpu, card in sample.gpus.items():
             for name, times in ((_BUSY, 1.0), (_RX, 0.001), (_TX, 0.001)):
-                value = told.get(name)
-                if isinstance(value, int | float):
+                value: float | None = getattr(card, name)
+                if value is not None:
                     curves = self._points.setdefault(name, {})
                     curves.setdefault(f"{member} GPU {gpu}", []).append((at_s, times * value))
 
@@ -108,13 +108,6 @@ class CardCurves:
             (title, [Curve(who, points) for who, points in self._points.get(name, {}).items()])
             for name, title in titles.items()
         ]
-
-
-def _told(sample: Line) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
-    cards = sample.get("gpus")
-    for gpu, told in cards.items() if isinstance(cards, dict) else ():
-        if isinstance(told, dict):
-            yield gpu, told
 
 
 def _thousandth(value: float | None) -> float | None:

@@ -235,7 +235,6 @@ def _rate(member: MemberView) -> float | None:
 
 def _member(member: MemberView) -> MemberFigures:
     totals = member.totals
-    threads = member.budget.get("threads")
     sampled_s = member.cpu_span_s
     return MemberFigures(
         member=member.name,
@@ -245,7 +244,7 @@ def _member(member: MemberView) -> MemberFigures:
         exclusive=member.exclusive,
         cpus_used=_used(member.used_cpus),
         gpus=member.gpus,
-        threads_budget=threads if isinstance(threads, int) else None,
+        threads_budget=member.budget.threads,
         state=member.state.value,
         exit_code=member.exit_code,
         reason=member.reason,
@@ -253,15 +252,15 @@ def _member(member: MemberView) -> MemberFigures:
         steps=member.done_steps,
         examples=member.examples,
         examples_per_s=_rate(member),
-        cpu_s=totals.get("cpu_s", 0.0),
-        cpu_percent=100 * totals.get("cpu_s", 0.0) / sampled_s if sampled_s else None,
-        context_switches_voluntary=int(totals.get("ctx_vol", 0)),
-        context_switches_involuntary=int(totals.get("ctx_invol", 0)),
-        throttled_s=totals.get("throttled_s", 0.0),
+        cpu_s=totals.cpu_s,
+        cpu_percent=100 * totals.cpu_s / sampled_s if sampled_s else None,
+        context_switches_voluntary=totals.ctx_vol,
+        context_switches_involuntary=totals.ctx_invol,
+        throttled_s=totals.throttled_s,
         peak_memory_bytes=member.peak_rss_bytes or None,
-        received_bytes=int(totals.get("rx_bytes", 0)),
-        sent_bytes=int(totals.get("tx_bytes", 0)),
-        launcher_cpu_s=totals.get("launcher_cpu_s", 0.0),
+        received_bytes=totals.rx_bytes,
+        sent_bytes=totals.tx_bytes,
+        launcher_cpu_s=totals.launcher_cpu_s,
         notes=member.notes,
     )
 
@@ -279,7 +278,7 @@ def _used(counts: dict[str, int]) -> str:
 
 def _servers(view: RunView) -> tuple[ServerFigures, ...]:
     moved = [
-        (m.name, int(m.totals.get("rx_bytes", 0)), int(m.totals.get("tx_bytes", 0)))
+        (m.name, m.totals.rx_bytes, m.totals.tx_bytes)
         for m in view.members.values()
         if m.role in view.server_roles
     ]

@@ -82,9 +82,7 @@ def _charts(run: RunRecord, figures: Report) -> list[str]:
     series = read_series(run, [member.member for member in figures.members])
     for each in series:
         for sample in each.samples:
-            at_s = sample.get("t")
-            if isinstance(at_s, int | float):
-                cards.add(each.member, at_s - start_s, sample)
+            cards.add(each.member, sample.t - start_s, sample)
 
     def over_time(points: Points, factor: float = 1.0) -> Points:
         return [(at_s - start_s, factor * value) for at_s, value in points]

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import mean
 
-from mooring.record import RunRecord, read_lines
-from mooring.record.journal import Line
+from mooring.record import RunRecord
 from mooring.record.plan_file import read_holdings
 from mooring.report.gains import Losses
+from mooring.wire import read_journal
+from mooring.wire.members import Step
 
 #: The loss of one batch is mostly chance: the mean over the last half of the examples counts.
 _PART = 0.5
@@ -39,27 +40,22 @@ def compare_losses(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> L
 def loss_points(run: RunRecord) -> Points:
     """Of the first member that reports losses and examples."""
     for holding in read_holdings(run.plan_file):
-        points = points_of(read_lines(run.sample_file(holding.member.name)))
+        points = points_of(read_journal(run.sample_file(holding.member.name), Step))
         if points:
             return points
     return []
 
 
-def points_of(lines: Iterable[Line]) -> Points:
+def points_of(steps: Iterable[Step]) -> Points:
     """A restart counts from zero."""
     points: Points = []
     done, start = 0, (0, 0)
-    for line in lines:
-        if line.get("kind") != "step":
-            continue
-        epoch, attempt = line.get("epoch"), line.get("attempt")
-        now = (epoch if isinstance(epoch, int) else 0, attempt if isinstance(attempt, int) else 0)
-        if now != start:
-            points, done, start = [], 0, now
-        more, loss = line.get("examples"), line.get("loss")
-        done += more if isinstance(more, int) else 0
-        if isinstance(loss, int | float) and done:
-            points.append((done, float(loss)))
+    for step in steps:
+        if step.start != start:
+            points, done, start = [], 0, step.start
+        done += step.examples or 0
+        if step.loss is not None and done:
+            points.append((done, step.loss))
     return points
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mooring.record import RunRecord, read_lines
-from mooring.record.journal import Line
+from mooring.record import RunRecord
+from mooring.wire import Record, read_journal
+from mooring.wire.members import Step
+from mooring.wire.samples import Sample
 
 Points = list[tuple[float, float]]
 
@@ -41,7 +42,7 @@ class MemberSeries:
     member: str
     steps: list[StepPoint] = field(default_factory=list)
     uses: list[UsePoint] = field(default_factory=list)
-    samples: list[Line] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
 
     def examples_per_s(self) -> Points:
         points = [(each.at_s, float(each.examples)) for each in self.steps]
@@ -82,32 +83,22 @@ def _read(run: RunRecord, member: str) -> MemberSeries:
     series = MemberSeries(member)
     by_rank: dict[int, int] = {}
     examples = 0
-    for line in read_lines(run.sample_file(member)):
-        at_s = _number(line, "t")
-        if at_s is None:
-            continue
-        if line.get("kind") == "step":
-            rank = int(_number(line, "r") or 0)
-            by_rank[rank] = by_rank.get(rank, 0) + int(_number(line, "n") or 1)
-            told = _number(line, "step")
-            step = int(told) if told is not None else max(by_rank.values())
-            examples += int(_number(line, "examples") or 0)
-            series.steps.append(StepPoint(at_s, step, examples, _number(line, "loss")))
-        elif line.get("kind") == "sample":
-            series.samples.append(line)
-            series.uses.append(
-                UsePoint(
-                    at_s,
-                    _number(line, "cpu_s") or 0.0,
-                    int(_number(line, "rss_bytes") or 0),
-                    int(_number(line, "rx_bytes") or 0),
-                    int(_number(line, "tx_bytes") or 0),
+    for record in read_journal(run.sample_file(member), Record):
+        match record:
+            case Step():
+                by_rank[record.rank] = by_rank.get(record.rank, 0) + record.count
+                step = record.step if record.step is not None else max(by_rank.values())
+                examples += record.examples or 0
+                series.steps.append(StepPoint(record.t, step, examples, record.loss))
+            case Sample():
+                series.samples.append(record)
+                series.uses.append(
+                    UsePoint(
+                        record.t,
+                        record.cpu_s,
+                        record.rss_bytes,
+                        record.rx_bytes,
+                        record.tx_bytes,
+                    )
                 )
-            )
     return series
-
-
-def _number(line: Line, name: str) -> float | None:
-    """A loss that has gone to infinity, or is none, cannot be drawn."""
-    value = line.get(name)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -7,15 +7,26 @@ same, and it still works when the run's process has been killed.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mooring.model.cluster import format_cpus
 from mooring.model.status import MemberState, Phase
-from mooring.record import RunRecord, Tail
-from mooring.record.journal import JsonValue, Line
+from mooring.record import RunRecord
 from mooring.record.plan_file import is_member, read_plan
 from mooring.report.cards import Cards
 from mooring.report.eta import estimate_s
+from mooring.wire import JournalTail, Record
+from mooring.wire.events import (
+    MemberChanged,
+    NodeTraffic,
+    NotesLost,
+    PhaseChanged,
+    StallNoted,
+    Surroundings,
+)
+from mooring.wire.members import Budget, Exit, Program, Ready, Running, Step
+from mooring.wire.samples import Sample
 
 #: Rates are taken over this many seconds: long enough for slow steps, short enough to be live.
 _RATE_WINDOW_S = 10.0
@@ -23,10 +34,6 @@ _RATE_WINDOW_S = 10.0
 _STEPS_WINDOW_S = 60.0
 #: So long after the last step of all a run that still runs is worth a word.
 _QUIET_S = 2.0
-_PHASES = {phase.value: phase for phase in Phase}
-_STATES = {state.value: state for state in MemberState}
-#: What a member's last record says of a disk that was full.
-_LOST = {"lost_log_lines": "lines of its log", "lost_records": "records of its measurements"}
 
 
 @dataclass
@@ -47,6 +54,19 @@ class Series:
             return None
         (t0, v0), (t1, v1) = self.points[0], self.points[-1]
         return (v1 - v0) / (t1 - t0) if t1 > t0 else None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a member used, over all its attempts."""
+
+    cpu_s: float = 0.0
+    ctx_vol: int = 0
+    ctx_invol: int = 0
+    rx_bytes: int = 0
+    tx_bytes: int = 0
+    throttled_s: float = 0.0
+    launcher_cpu_s: float = 0.0
 
 
 @dataclass
@@ -77,9 +97,9 @@ class MemberView:
     first_loss: float | None = None
     last_loss: float | None = None
     used_cpus: dict[str, int] = field(default_factory=dict)
-    budget: Line = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
     notes: tuple[str, ...] = ()
-    totals: dict[str, float] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
     peers: dict[str, tuple[int, int]] = field(default_factory=dict)
     cards: Cards = field(default_factory=Cards)
     rss_bytes: int = 0
@@ -91,7 +111,7 @@ class MemberView:
     tx_rate: Series = field(default_factory=Series)
     steps_made: Series = field(default_factory=lambda: Series(window_s=_STEPS_WINDOW_S))
     _stepped: tuple[int, int] = (0, 0)
-    _before: dict[str, float] = field(default_factory=dict)
+    _before: Totals = field(default_factory=Totals)
     _peers_before: dict[str, tuple[int, int]] = field(default_factory=dict)
     _sampled: tuple[int, int] = (0, 0)
 
@@ -122,103 +142,82 @@ class MemberView:
             return None
         return self.sampled_until_s - self.running_s
 
-    def apply(self, line: Line) -> None:
-        kind = line.get("kind")
-        at_s = _float(line.get("t")) or 0.0
-        if kind == "ready":
-            budget = line.get("budget")
-            self.budget = budget if isinstance(budget, dict) else {}
-            notes = line.get("notes")
-            self.notes = tuple(str(note) for note in notes) if isinstance(notes, list) else ()
-        elif kind == "running":
-            pids = line.get("pids")
-            self.processes = len(pids) if isinstance(pids, list) else 1
-            self.running_s = at_s if self.running_s is None else self.running_s
-        elif kind == "step":
-            self._step(line, at_s)
-        elif kind == "sample":
-            self._sample(line, at_s)
-        elif kind == "program":
-            self._program(line)
-        elif kind == "exit":
-            for field, what in _LOST.items():
-                if lost := _int(line.get(field)):
-                    self.notes = (*self.notes, f"{lost} {what} were lost: the disk was full")
+    def apply(self, record: Record) -> None:
+        match record:
+            case Sample():
+                self._sample(record)
+            case Step():
+                self._step(record)
+            case Ready():
+                self.budget, self.notes = record.budget, record.notes
+            case Running():
+                self.processes = len(record.pids)
+                self.running_s = record.t if self.running_s is None else self.running_s
+            case Program():
+                # What could not be seen inside the program.
+                note = record.program.note
+                if note and note not in self.notes:
+                    self.notes = (*self.notes, note)
+            case Exit():
+                for lost, what in (
+                    (record.lost_log_lines, "lines of its log"),
+                    (record.lost_records, "records of its measurements"),
+                ):
+                    if lost:
+                        self.notes = (*self.notes, f"{lost} {what} were lost: the disk was full")
 
-    def _program(self, line: Line) -> None:
-        """What could not be seen inside the program."""
-        said = line.get("program")
-        note = said.get("note") if isinstance(said, dict) else None
-        if isinstance(note, str) and note not in self.notes:
-            self.notes = (*self.notes, note)
-
-    def _step(self, line: Line, at_s: float) -> None:
-        rank = _int(line.get("r")) or 0
-        self.steps_by_rank[rank] = self.steps_by_rank.get(rank, 0) + (_int(line.get("n")) or 1)
-        step = _int(line.get("step"))
-        self.last_step = step if step is not None else self.last_step
-        self.total_steps = _int(line.get("total")) or self.total_steps
-        self.examples += _int(line.get("examples")) or 0
+    def _step(self, step: Step) -> None:
+        self.steps_by_rank[step.rank] = self.steps_by_rank.get(step.rank, 0) + step.count
+        self.last_step = step.step if step.step is not None else self.last_step
+        self.total_steps = step.total or self.total_steps
+        self.examples += step.examples or 0
         if self.first_report_s is None:
-            self.first_report_s, self.first_report_examples = at_s, self.examples
-        self.last_report_s = at_s
+            self.first_report_s, self.first_report_examples = step.t, self.examples
+        self.last_report_s = step.t
         if self.examples:
-            self.example_rate.add(at_s, self.examples)
-        self._count_steps(line, at_s)
-        loss = _float(line.get("loss"))
-        if loss is not None:
-            self.first_loss = loss if self.first_loss is None else self.first_loss
-            self.last_loss = loss
+            self.example_rate.add(step.t, self.examples)
+        self._count_steps(step)
+        if step.loss is not None:
+            self.first_loss = step.loss if self.first_loss is None else self.first_loss
+            self.last_loss = step.loss
 
-    def _count_steps(self, line: Line, at_s: float) -> None:
-        attempt, made = _attempt(line), self.steps_made
-        if attempt != self._stepped:
+    def _count_steps(self, step: Step) -> None:
+        made = self.steps_made
+        if step.start != self._stepped:
             # A restart goes back to a checkpoint, or to the beginning.
-            self._stepped = attempt
+            self._stepped = step.start
             made.points.clear()
         # Local ranks report one after another: the furthest counts.
-        made.add(at_s, max(self.done_steps, made.points[-1][1] if made.points else 0))
+        made.add(step.t, max(self.done_steps, made.points[-1][1] if made.points else 0))
 
-    def _sample(self, line: Line, at_s: float) -> None:
-        attempt = _attempt(line)
-        if attempt != self._sampled:
+    def _sample(self, sample: Sample) -> None:
+        if sample.start != self._sampled:
             # A restart counts from zero: keep what the attempts before it had done.
-            self._before, self._peers_before = dict(self.totals), dict(self.peers)
-            self._sampled = attempt
-        for key in _TOTALS:
-            value = _float(line.get(key))
-            if value is not None:
-                self.totals[key] = self._before.get(key, 0.0) + value
-        peers = line.get("peers")
-        for peer, pair in peers.items() if isinstance(peers, dict) else ():
-            if isinstance(pair, list) and len(pair) == 2:
-                tx, rx = self._peers_before.get(peer, (0, 0))
-                self.peers[peer] = (tx + (_int(pair[0]) or 0), rx + (_int(pair[1]) or 0))
-        used = line.get("last_cpus")
-        for cpu, threads in used.items() if isinstance(used, dict) else ():
-            self.used_cpus[cpu] = self.used_cpus.get(cpu, 0) + (_int(threads) or 0)
-        self.cards.add(line)
-        self.sampled_until_s = at_s
-        self.rss_bytes = _int(line.get("rss_bytes")) or 0
-        self.peak_rss_bytes = max(
-            self.peak_rss_bytes, self.rss_bytes, _int(line.get("peak_rss_bytes")) or 0
+            self._before, self._peers_before = self.totals, dict(self.peers)
+            self._sampled = sample.start
+        before = self._before
+        self.totals = Totals(
+            before.cpu_s + sample.cpu_s,
+            before.ctx_vol + sample.ctx_vol,
+            before.ctx_invol + sample.ctx_invol,
+            before.rx_bytes + sample.rx_bytes,
+            before.tx_bytes + sample.tx_bytes,
+            before.throttled_s + sample.throttled_s,
+            before.launcher_cpu_s + sample.launcher_cpu_s,
         )
-        self.threads = _int(line.get("threads")) or 0
-        self.cpu_rate.add(at_s, self.totals.get("cpu_s", 0.0))
-        self.rx_rate.add(at_s, self.totals.get("rx_bytes", 0.0))
-        self.tx_rate.add(at_s, self.totals.get("tx_bytes", 0.0))
-
-
-_TOTALS = (
-    "cpu_s",
-    "ctx_vol",
-    "ctx_invol",
-    "rx_bytes",
-    "tx_bytes",
-    "throttled_s",
-    "nr_throttled",
-    "launcher_cpu_s",
-)
+        for peer, (sent, received) in sample.peers.items():
+            sent_before, received_before = self._peers_before.get(peer, (0, 0))
+            self.peers[peer] = (sent_before + sent, received_before + received)
+        for cpu, threads in sample.last_cpus.items():
+            self.used_cpus[cpu] = self.used_cpus.get(cpu, 0) + threads
+        self.cards.add(sample)
+        self.sampled_until_s = sample.t
+        self.rss_bytes = sample.rss_bytes
+        self.peak_rss_bytes = max(self.peak_rss_bytes, sample.rss_bytes, sample.peak_rss_bytes)
+        self.threads = sample.threads
+        self.cpu_rate.add(sample.t, self.totals.cpu_s)
+        self.rx_rate.add(sample.t, self.totals.rx_bytes)
+        self.tx_rate.add(sample.t, self.totals.tx_bytes)
 
 
 class RunView:
@@ -245,20 +244,21 @@ class RunView:
         self.stall_processes: tuple[str, ...] = ()
         """Where each process was then, in a line each."""
         self.node_bytes: dict[str, tuple[int, int]] = {}
-        self.node_nic_mbps: dict[str, int | None] = {}
+        self.node_nic_mbps: Mapping[str, int | None] = {}
         self._plan_stamp: float | None = None
-        self._events = Tail(run.events_file)
-        self._samples: dict[str, Tail] = {}
+        self._events = JournalTail(run.events_file)
+        self._samples: dict[str, JournalTail] = {}
 
     def update(self) -> None:
+        """Raises BadInput if a newer Mooring wrote the run's files."""
         self._read_plan()
-        for line in self._events.read():
-            self._event(line)
+        for record in self._events.read():
+            self._event(record)
         for name, member in self.members.items():
-            tail = self._samples.setdefault(name, Tail(self.run.sample_file(name)))
-            while lines := tail.read():
-                for line in lines:
-                    member.apply(line)
+            tail = self._samples.setdefault(name, JournalTail(self.run.sample_file(name)))
+            while records := tail.read():
+                for record in records:
+                    member.apply(record)
             if self.phase.final and member.state.alive:
                 # The run was killed and could not write how its members ended.
                 member.state = MemberState.ENDED
@@ -347,82 +347,46 @@ class RunView:
     def _member(self, name: str, role: str) -> MemberView:
         return self.members.setdefault(name, MemberView(name, role))
 
-    def _event(self, line: Line) -> None:
-        kind = line.get("kind")
-        if kind == "phase" and (phase := _PHASES.get(str(line.get("phase")))) is not None:
-            self.phase = phase
-            self.reason = str(line.get("reason") or "")
-            self.epoch = _int(line.get("epoch")) or self.epoch
-            at_s = _float(line.get("t"))
-            if self.phase is Phase.STARTING and self.started_s is None:
-                self.started_s = at_s
-            if self.phase is not Phase.RUNNING:
-                self.stall = ""
-            if self.phase.final:
-                self.ended_s = at_s
-        elif kind == "member" and (state := _STATES.get(str(line.get("state")))) is not None:
-            name = str(line.get("member"))
-            if not is_member(name):
-                return
-            member = self._member(name, name.rsplit("-", 1)[0])
-            member.state = state
-            member.epoch = _int(line.get("epoch")) or 0
-            member.attempt = _int(line.get("attempt")) or 0
-            member.exit_code = _int(line.get("exit_code"))
-            member.reason = str(line.get("reason") or "")
-        elif kind == "body":
-            self.enforces = str(line.get("enforces") or "")
-            self.total_steps = _int(line.get("total_steps"))
-            nodes = line.get("nodes")
-            if isinstance(nodes, dict):
-                self.node_nic_mbps = {name: _int(mbps) for name, mbps in nodes.items()}
-        elif kind == "lost" and (notes := _int(line.get("notes"))):
-            self.lost_notes = notes
-        elif kind == "stall":
-            self._stall(line)
-        elif kind == "nodes":
-            nodes = line.get("bytes")
-            for name, pair in nodes.items() if isinstance(nodes, dict) else ():
-                if isinstance(pair, list) and len(pair) == 2:
-                    self.node_bytes[name] = (_int(pair[0]) or 0, _int(pair[1]) or 0)
+    def _event(self, record: Record) -> None:
+        match record:
+            case PhaseChanged():
+                self._phase(record)
+            case MemberChanged():
+                if is_member(record.member):
+                    member = self._member(record.member, record.member.rsplit("-", 1)[0])
+                    member.state = record.state
+                    member.epoch, member.attempt = record.epoch, record.attempt
+                    member.exit_code, member.reason = record.exit_code, record.reason
+            case Surroundings():
+                self.enforces, self.total_steps = record.enforces, record.total_steps
+                self.node_nic_mbps = record.nic_mbps
+            case NotesLost():
+                self.lost_notes = record.notes or self.lost_notes
+            case StallNoted():
+                self._stall(record)
+            case NodeTraffic():
+                self.node_bytes.update(record.moved_bytes)
 
-    def _stall(self, line: Line) -> None:
-        if line.get("over"):
+    def _phase(self, record: PhaseChanged) -> None:
+        self.phase, self.reason = record.phase, record.reason
+        self.epoch = record.epoch or self.epoch
+        if self.phase is Phase.STARTING and self.started_s is None:
+            self.started_s = record.t
+        if self.phase is not Phase.RUNNING:
+            self.stall = ""
+        if self.phase.final:
+            self.ended_s = record.t
+
+    def _stall(self, stall: StallNoted) -> None:
+        if stall.over:
             if self.stall and not self._hung:
                 # A long evaluation, as it turned out: nothing to keep.
                 self.stalls = self.stalls[:-1]
             self.stall = ""
             return
-        self._hung = line.get("hang") is True
-        says = str(line.get("says") or "")
+        self._hung = stall.hang
         # A standstill that is looked at again is the same one.
         kept = self.stalls[:-1] if self.stall else self.stalls
-        file = f"; everybody's stacks: {line['file']}" if line.get("file") else ""
-        self.stall, self.stalls = says, (*kept, says + file)
-        told = line.get("processes")
-        self.stall_processes = tuple(
-            _stack_line(one) for one in (told if isinstance(told, list) else ()) if one
-        )
-
-
-def _stack_line(process: JsonValue) -> str:
-    """`worker-1: wait_for_licence (train.py:8) ← main (train.py:19)`."""
-    if not isinstance(process, dict):
-        return ""
-    stack = process.get("stack")
-    calls = " ← ".join(str(call) for call in stack) if isinstance(stack, list) else ""
-    told = calls or " ".join(str(process.get(key) or "") for key in ("state", "kernel", "note"))
-    return f"{process.get('member')}: {told.strip()}"
-
-
-def _attempt(line: Line) -> tuple[int, int]:
-    return _int(line.get("epoch")) or 0, _int(line.get("attempt")) or 0
-
-
-def _int(value: JsonValue) -> int | None:
-    # What a journal holds is finite, as its reader sees to.
-    return int(value) if isinstance(value, int | float) else None
-
-
-def _float(value: JsonValue) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+        file = f"; everybody's stacks: {stall.file}" if stall.file else ""
+        self.stall, self.stalls = stall.says, (*kept, stall.says + file)
+        self.stall_processes = tuple(f"{each.member}: {each.place}" for each in stall.processes)

@@ -6,9 +6,9 @@ work: output, CPU time, bytes. So start-up and compilation, which compute, are n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from mooring.record.journal import JsonValue
+from mooring.wire import Record
+from mooring.wire.members import Ready, Running, Step
+from mooring.wire.samples import Sample
 
 #: Shorter pauses are checkpoints, evaluations and noise of a busy machine.
 LEAST_S = 30.0
@@ -24,7 +24,7 @@ _FIRST_COUNTS = 5
 
 
 class Progress:
-    """Call `line` with what members' launchers wrote and `output` with how much was printed."""
+    """Call `add` with what members' launchers wrote and `output` with how much was printed."""
 
     def __init__(self) -> None:
         self._start = (-1, -1)
@@ -70,22 +70,21 @@ class Progress:
             longest_s = max(longest_s, self._first_s)
         return max(LEAST_S, _TIMES_LONGEST * longest_s)
 
-    def line(self, member: str, line: Mapping[str, JsonValue]) -> None:
-        kind, at_s = line.get("kind"), _number(line.get("t"))
-        if kind == "ready":
-            # Members of one epoch start together; one that starts again holds the others up.
-            start = (int(_number(line.get("epoch"))), int(_number(line.get("attempt"))))
-            if start != self._start:
-                self._start = start
-                self._stepped, self._done, self._total = False, 0, None
-            self._samples.pop(member, None)
-            self._moved(at_s)
-        elif kind == "running":
-            self._moved(at_s)
-        elif kind == "step":
-            self._step(line, at_s)
-        elif kind == "sample":
-            self._sample(member, line, at_s)
+    def add(self, member: str, record: Record) -> None:
+        match record:
+            case Ready():
+                # Members of one epoch start together; one that starts again holds the others up.
+                if record.start != self._start:
+                    self._start = record.start
+                    self._stepped, self._done, self._total = False, 0, None
+                self._samples.pop(member, None)
+                self._moved(record.t)
+            case Running():
+                self._moved(record.t)
+            case Step():
+                self._step(record)
+            case Sample():
+                self._sample(member, record)
 
     def output(self, total_bytes: int, at_s: float) -> None:
         """All that members have printed so far."""
@@ -94,39 +93,34 @@ class Progress:
             if not self._stepped:
                 self._moved(at_s)
 
-    def _step(self, line: Mapping[str, JsonValue], at_s: float) -> None:
+    def _step(self, step: Step) -> None:
         if self._stepped and self._last_s is not None:
-            pause_s = max(0.0, at_s - self._last_s)
+            pause_s = max(0.0, step.t - self._last_s)
             self._pauses += 1
             self._pauses_s += pause_s
             # The launcher sums up steps that come fast.
-            self._steps += int(_number(line.get("n"))) or 1
+            self._steps += step.count
             if self._pauses == 1:
                 self._first_s = pause_s
             else:
                 self._longest_s = max(self._longest_s, pause_s)
         self._stepped = True
-        self._done = max(self._done, int(_number(line.get("step"))))
-        total = line.get("total")
-        self._total = total if isinstance(total, int) else self._total
-        self._moved(at_s)
+        self._done = max(self._done, step.step or 0)
+        self._total = step.total if step.total is not None else self._total
+        self._moved(step.t)
 
-    def _sample(self, member: str, line: Mapping[str, JsonValue], at_s: float) -> None:
+    def _sample(self, member: str, sample: Sample) -> None:
         # Who is ready to run and has no CPU is at work, on a busy machine.
-        cpu_s = _number(line.get("cpu_s")) + _number(line.get("wait_s"))
-        moved = _number(line.get("rx_bytes")) + _number(line.get("tx_bytes"))
+        cpu_s = sample.cpu_s + (sample.wait_s or 0.0)
+        moved = float(sample.rx_bytes + sample.tx_bytes)
         before = self._samples.get(member)
-        self._samples[member] = (at_s, cpu_s, moved)
-        if self._stepped or before is None or at_s <= before[0]:
+        self._samples[member] = (sample.t, cpu_s, moved)
+        if self._stepped or before is None or sample.t <= before[0]:
             return
-        span_s = at_s - before[0]
+        span_s = sample.t - before[0]
         busy = (cpu_s - before[1]) / span_s >= _BUSY_CPUS
         if busy or (moved - before[2]) / span_s >= _BUSY_BYTES_PER_S:
-            self._moved(at_s)
+            self._moved(sample.t)
 
     def _moved(self, at_s: float) -> None:
         self._last_s = at_s if self._last_s is None else max(self._last_s, at_s)
-
-
-def _number(value: JsonValue | None) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

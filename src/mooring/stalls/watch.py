@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import IO
 
 from mooring.model.member import Duty
-from mooring.record import RunRecord, Tail
-from mooring.record.journal import JsonValue, Line
+from mooring.record import RunRecord
 from mooring.stacks.classify import Stack
 from mooring.stacks.sources import Sources, with_text
 from mooring.stacks.tool import complaint, dump_command
 from mooring.stalls.progress import Progress
 from mooring.stalls.standing import ENDED, Moment, Standing, parse_dump, read_moment
 from mooring.stalls.verdict import Verdict, judge
+from mooring.wire import JournalTail, Record
+from mooring.wire.events import StalledProcess, StallNoted
+from mooring.wire.members import Exit, Ready
 
 _READ_EVERY_S = 1.0
 #: Between the two readings of CPU time.
@@ -52,27 +54,23 @@ class Stall:
         """One sentence: since when, and who has not arrived."""
         return stall_sentence(self.lasts_s, self.usual_s, self.stepped, self.verdict)
 
-    def document(self, file: str) -> dict[str, JsonValue]:
-        """As the run's events keep it."""
-        return {
-            "lasts_s": round(self.lasts_s, 1),
-            "usual_s": None if self.usual_s is None else round(self.usual_s, 3),
-            "hang": self.verdict.hang,
-            "says": self.says,
-            "missing": list(self.verdict.missing),
-            "file": file,
-            "processes": [
-                {
-                    "member": one.who,
-                    "pid": one.pid,
-                    "state": one.state,
-                    "kernel": one.kernel,
-                    "stack": [*one.short()],
-                    "note": one.note,
-                }
+    def record(self, now_s: float, file: str) -> StallNoted:
+        """As the run's events keep it; `file`: where everybody's stacks are."""
+        return StallNoted(
+            now_s,
+            lasts_s=round(self.lasts_s, 1),
+            usual_s=None if self.usual_s is None else round(self.usual_s, 3),
+            hang=self.verdict.hang,
+            says=self.says,
+            missing=tuple(self.verdict.missing),
+            file=file,
+            processes=tuple(
+                StalledProcess(
+                    one.who, one.pid, one.state, one.kernel, tuple(one.short()), one.note
+                )
                 for one in self.standings
-            ],
-        }
+            ),
+        )
 
     def text(self) -> str:
         """As the run's folder keeps it: everybody's stacks in full."""
@@ -114,7 +112,7 @@ class _Look:
 
 @dataclass
 class _Member:
-    tail: Tail
+    tail: JournalTail
     log: Path
     serves: bool
     starts: bool
@@ -138,7 +136,7 @@ class StallWatch:
     def __post_init__(self) -> None:
         self._members = {
             name: _Member(
-                Tail(self.run.sample_file(name)),
+                JournalTail(self.run.sample_file(name)),
                 self.run.log_file(name),
                 serves=duty is Duty.SERVES,
                 starts=duty is Duty.STARTS,
@@ -194,9 +192,9 @@ class StallWatch:
     def _read(self) -> None:
         printed = 0
         for name, member in self._members.items():
-            for line in member.tail.read():
-                self.progress.line(name, line)
-                _hear(member, line)
+            for record in member.tail.read():
+                self.progress.add(name, record)
+                _hear(member, record)
             with suppress(OSError):
                 printed += member.log.stat().st_size
         self.progress.output(printed, time.time())
@@ -271,13 +269,11 @@ class StallWatch:
             one.note = f"py-spy: {error}"
 
 
-def _hear(member: _Member, line: Line) -> None:
-    kind, pid, code = line.get("kind"), line.get("pid"), line.get("code")
-    if kind == "ready" and isinstance(pid, int):
-        member.launcher_pid, member.exit_code = pid, None
-    elif kind == "exit":
-        member.launcher_pid = None
-        member.exit_code = code if isinstance(code, int) else None
+def _hear(member: _Member, record: Record) -> None:
+    if isinstance(record, Ready) and record.pid is not None:
+        member.launcher_pid, member.exit_code = record.pid, None
+    elif isinstance(record, Exit):
+        member.launcher_pid, member.exit_code = None, record.code
 
 
 def _standing(one: _Process, span_s: float) -> Standing:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mooring.model.errors import BadInput
 from mooring.record import RunRecord
-from mooring.record.journal import JsonValue, Line, read_lines
 from mooring.report.view import RunView
 from mooring.variables.facts import Facts, Maker, PartFacts
+from mooring.wire import read_journal
+from mooring.wire.members import Variable, Variables
 
 
 def read_run(run: RunRecord) -> Facts:
@@ -20,8 +21,8 @@ def read_run(run: RunRecord) -> Facts:
         (member for member in view.members.values() if member.role in view.server_roles),
         key=lambda member: int(member.name.rsplit("-", 1)[1]),
     )
-    lines = [line for name in view.members for line in read_lines(run.sample_file(name))]
-    parts = parts_of(lines)
+    files = map(run.sample_file, view.members)
+    parts = parts_of(record for file in files for record in read_journal(file, Variables))
     if not parts:
         accepted = (
             "a TensorFlow run with parameter servers, or a PyTorch run with PartitionedEmbedding"
@@ -32,10 +33,7 @@ def read_run(run: RunRecord) -> Facts:
     # Ranks of one member share its sockets: what each of them moved is not known.
     holders = servers or [one for one in view.members.values() if ranks == len(view.members)]
     steps = max((member.done_steps for member in view.members.values()), default=0)
-    moved = [
-        member.totals.get("rx_bytes", 0.0) + member.totals.get("tx_bytes", 0.0)
-        for member in holders
-    ]
+    moved = [float(member.totals.rx_bytes + member.totals.tx_bytes) for member in holders]
     measured = steps > 0 and sum(moved) > 0
     return Facts(
         source=run.info.id,
@@ -47,59 +45,47 @@ def read_run(run: RunRecord) -> Facts:
     )
 
 
-def parts_of(lines: list[Line]) -> list[PartFacts]:
-    """The parts as the lines of kind `variables` tell them; of several starts the last counts."""
-    told = [line for line in lines if line.get("kind") == "variables"]
-    last = max((_start(line) for line in told), default=(0, 0))
-    found: dict[tuple[str, int], PartFacts] = {}
-    uses: dict[str, list[Mapping[str, JsonValue]]] = {}
-    for line in told:
-        listed = line.get("variables")
-        for one in listed if isinstance(listed, list) and _start(line) == last else ():
-            if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
-                continue
-            if isinstance(one.get("whole"), bool):
-                uses.setdefault(name, []).append(one)
-            part = _part(name, one)
+def parts_of(told: Iterable[Variables]) -> list[PartFacts]:
+    """The parts of all variables; of several starts the last counts."""
+    records = list(told)
+    last = max((record.start for record in records), default=(0, 0))
+    parts: dict[tuple[str, int], PartFacts] = {}
+    uses: dict[str, list[Variable]] = {}
+    for record in records:
+        for variable in record.variables if record.start == last else ():
+            if variable.whole is not None:
+                uses.setdefault(variable.name, []).append(variable)
+            part = _part(variable)
             if part is not None:
-                found[name, part.part] = part
-    return [_with_uses(part, uses.get(part.variable, [])) for part in found.values()]
+                parts[variable.name, part.part] = part
+    return [_with_uses(part, uses.get(part.variable, [])) for part in parts.values()]
 
 
-def _with_uses(part: PartFacts, uses: Sequence[Mapping[str, JsonValue]]) -> PartFacts:
+def _with_uses(part: PartFacts, uses: Sequence[Variable]) -> PartFacts:
     """Of several functions that use it (training, judging) the worst counts."""
     if not uses:
         return part
     return replace(
         part,
         looked_up=True,
-        whole=any(one.get("whole") is True for one in uses),
-        written_whole=any(one.get("written") == "whole" for one in uses),
-        keras_layer=any(one.get("layer") == "keras" for one in uses),
-        keras_adam=any(one.get("optimizer") == "keras-adam" for one in uses),
+        whole=any(use.whole for use in uses),
+        written_whole=any(use.written == "whole" for use in uses),
+        keras_layer=any(use.layer == "keras" for use in uses),
+        keras_adam=any(use.optimizer == "keras-adam" for use in uses),
     )
 
 
-def _start(line: Line) -> tuple[int, int]:
-    epoch, attempt = line.get("epoch"), line.get("attempt")
-    return (
-        epoch if isinstance(epoch, int) else 0,
-        attempt if isinstance(attempt, int) else 0,
-    )
-
-
-def _part(name: str, one: Mapping[str, JsonValue]) -> PartFacts | None:
-    shape, size, server, part = (one.get(key) for key in ("shape", "bytes", "server", "part"))
-    if not isinstance(shape, list) or not isinstance(size, int) or not isinstance(server, int):
+def _part(variable: Variable) -> PartFacts | None:
+    if not variable.name or variable.shape is None:
         return None
-    dimensions = tuple(each for each in shape if isinstance(each, int))
-    maker = one.get("maker")
+    if variable.size_bytes is None or variable.server is None:
+        return None
     return PartFacts(
-        name,
-        dimensions,
-        size,
-        server,
-        part if isinstance(part, int) else 0,
-        maker=Maker(maker) if maker in tuple(Maker) else None,
-        trainable=one.get("trainable") is not False,
+        variable.name,
+        variable.shape,
+        variable.size_bytes,
+        variable.server,
+        variable.part,
+        maker=Maker(variable.maker) if variable.maker in tuple(Maker) else None,
+        trainable=variable.trainable,
     )

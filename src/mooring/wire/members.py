@@ -48,7 +48,7 @@ class EndCause(StrEnum):
     OUT_OF_MEMORY = "out-of-memory"
     DEVICE_LOST = "device-lost"
     STOPPED = "stopped"
-    NOT_STARTED = "not-started"
+    GAVE_UP = "gave-up"
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,8 @@ class Exit(MemberRecord):
         known_choice_of(EndCause),
         None,
         "`killed`: by a signal that Mooring did not send; `device-lost`: it failed, and the driver "
-        "of its cards no longer answers; `stopped`: it was told to end",
+        "of its cards no longer answers; `stopped`: it was told to end; `gave-up`: its launcher "
+        "could not start it, as `error` says",
     )
     rank: int | None = item(WHOLE, None, "the local rank that failed first")
     stopped_by: str = item(TEXT, "", "of `stopped`: the name of a signal, or `supervisor-gone`")

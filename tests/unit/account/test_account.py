@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from mooring.account import Account, Activity, RankAccount, words
@@ -9,6 +11,8 @@ from mooring.account.looks import Call, Clock, Look, Place, RankLooks, Spot, rea
 from mooring.account.summing import account_of
 from mooring.account.weighing import MemberSeen
 from mooring.stacks import Category
+from mooring.wire import UnreadableRecord, read_record
+from mooring.wire.looks import Looks
 
 OWN = Call("train.py", "q", 7)
 MAIN = Call("train.py", "<module>", 20)
@@ -290,7 +294,7 @@ def test_imports_are_no_part_of_a_step() -> None:
         "calls": [["~<frozen importlib._bootstrap>", "_load", 0, []], ["a.py", "f", 3, []]],
         "places": [{"main": ["R", "", [], [0, 1]]}, {"main": ["R", "", [], [1]]}],
     }
-    [rank] = read_looks([record], (float("-inf"), float("inf")))  # type: ignore[list-item]
+    [rank] = read_looks([looks_record(record)], (float("-inf"), float("inf")))
     assert [one.at_s for one in rank.looks] == [10.1, 10.2]
     assert rank.clock == Clock()
 
@@ -315,7 +319,7 @@ def test_few_looks_are_no_account() -> None:
     assert "nobody looked" in account_of([MemberSeen("worker-0", "worker", "n", [])]).note
 
 
-RECORD = {
+RECORD: dict[str, object] = {
     "kind": "looks", "t": 15.0, "epoch": 0, "attempt": 0, "pid": 9, "r": 0, "from": 10.0,
     "span_s": 5.0, "looks": [[0, 0, 1, 2, 3], [100, 1, 0, 0, 0], [200, -1, 0, 0, 0]],
     "places": [
@@ -328,8 +332,14 @@ RECORD = {
 }  # fmt: skip
 
 
+def looks_record(document: dict[str, object]) -> Looks:
+    record = read_record(document)
+    assert isinstance(record, Looks)
+    return record
+
+
 def test_records_are_read() -> None:
-    [rank] = read_looks([RECORD], (0.0, 99.0))  # type: ignore[list-item]
+    [rank] = read_looks([looks_record(RECORD)], (0.0, 99.0))
     assert [one.at_s for one in rank.looks] == [10.0, 10.1, 10.2]
     assert rank.looks[0].place == Place(Spot("R", stack=(Call("a.py", "f", 3, ("g",)),)))
     assert rank.looks[1].place is not None
@@ -343,8 +353,10 @@ def test_records_are_read() -> None:
 @pytest.mark.parametrize("key", sorted(RECORD))
 @pytest.mark.parametrize("junk", [None, 3, "x", [1], [[]], {"a": None}, [None, {"main": 3}]])
 def test_records_of_another_version_do_not_break_reading(key: str, junk: object) -> None:
-    for rank in read_looks([{**RECORD, key: junk}], (0.0, 99.0)):  # type: ignore[list-item,dict-item]
-        account_of([member("worker-0", rank)])
+    with suppress(UnreadableRecord):
+        record = read_record({**RECORD, key: junk})
+        for rank in read_looks([record] if isinstance(record, Looks) else [], (0.0, 99.0)):
+            account_of([member("worker-0", rank)])
 
 
 def test_text_fits_80_columns_and_begins_with_the_step() -> None:

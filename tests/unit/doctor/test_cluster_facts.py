@@ -15,11 +15,11 @@ from mooring.spec import parse_job
 PINNED = JOB.replace("command", "pinning: exclusive\n  image: train:1\n  command")
 
 
-def diagnosis(phase: str, message: str, pinning: str, exclusive: bool) -> list[tuple[str, str]]:
+def diagnosis(phase: str, message: str, why_shared: str, exclusive: bool) -> list[tuple[str, str]]:
     manifest = parse_job(PINNED, "job.yaml").to_dict()
     manifest["metadata"].update(namespace="default", uid="u", generation=1)
     members = tuple(
-        MemberReport(name, "node-1", "running", 1, "0-19", exclusive, pinning, 1)
+        MemberReport(name, "node-1", "running", 1, "0-19", exclusive, why_shared=why_shared)
         for name in ("ps-0", "ps-1", "worker-0", "worker-1")
     )
     progress = Progress(phase, "", message, "4/4", 0)
@@ -36,13 +36,13 @@ def diagnosis(phase: str, message: str, pinning: str, exclusive: bool) -> list[t
     ],
 )
 def test_pods_that_are_not_pinned_although_asked(why: str) -> None:
-    [(finding, says)] = diagnosis("Running", "", f"shared: {why}", exclusive=False)
+    [(finding, says)] = diagnosis("Running", "", why, exclusive=False)
     assert finding == "cpu-not-pinned"
     assert why in says
 
 
 def test_pods_that_are_pinned() -> None:
-    assert diagnosis("Running", "", "exclusive", exclusive=True) == []
+    assert diagnosis("Running", "", "", exclusive=True) == []
 
 
 @pytest.mark.parametrize(

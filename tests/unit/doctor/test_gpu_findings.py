@@ -8,6 +8,7 @@ from building import JOB, check_node, check_run, member, node, run, use
 from mooring.doctor.facts import CpuPlace, GpuFacts
 from mooring.doctor.read_places import read_cards
 from mooring.doctor.registry import Unknown
+from mooring.wire.samples import Card, Sample
 
 GIB = 1 << 30
 #: Two cells of two CPUs.
@@ -87,8 +88,8 @@ def test_the_link_of_a_card(rx: float, tx: float, link: float, found: bool) -> N
 def test_what_lanes_carry(
     generation: int | None, width: int | None, mbytes_per_s: float | None
 ) -> None:
-    told = {"busy": 50, "link_gen": generation, "link_width": width, "cell": 1}
-    [card] = read_cards([{"gpus": {"0": {k: v for k, v in told.items() if v is not None}}}])
+    seen = Card(50, link_gen=generation, link_width=width, cell=1)
+    [card] = read_cards([Sample(1.0, gpus={"0": seen})])
     assert card.link_mbytes_per_s == mbytes_per_s
     assert card.cell == 1
 

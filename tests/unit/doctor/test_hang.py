@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from building import check_run, member, run, use
@@ -12,31 +11,36 @@ from mooring.doctor.facts import StallFacts
 from mooring.doctor.finding import Confidence
 from mooring.doctor.read_stall import read_stall
 from mooring.doctor.registry import Unknown
+from mooring.model.status import Phase
+from mooring.wire import Record
+from mooring.wire.events import PhaseChanged, StalledProcess, StallNoted
+from mooring.wire.members import Ready, Step
+from mooring.wire.samples import Sample
 
 STALL = StallFacts(
     40.0, 0.1, "hang: no step for 40 s", True, ("worker-1",), (("worker-1", "f (a.py:1)"),), "/r/s"
 )
-NOTED: dict[str, Any] = {
-    "kind": "stall",
-    "lasts_s": 40.0,
-    "usual_s": 0.1,
-    "hang": True,
-    "says": "hang: no step for 40 s",
-    "missing": ["worker-1"],
-    "file": "stacks-at-stall.txt",
-    "processes": [
-        {"member": "worker-0", "stack": ["wait (a.py:2)", "main (a.py:9)"]},
-        {"member": "worker-1", "stack": [], "state": "stopped", "kernel": "do_signal_stop"},
-    ],
-}
+NOTED = StallNoted(
+    50.0,
+    lasts_s=40.0,
+    usual_s=0.1,
+    hang=True,
+    says="hang: no step for 40 s",
+    missing=("worker-1",),
+    file="stacks-at-stall.txt",
+    processes=(
+        StalledProcess("worker-0", stack=("wait (a.py:2)", "main (a.py:9)")),
+        StalledProcess("worker-1", state="stopped", kernel="do_signal_stop"),
+    ),
+)
 
 
-def sampled(step_until: int, until: int) -> dict[str, list[dict[str, Any]]]:
+def sampled(step_until: int, until: int) -> dict[str, list[Record]]:
     """A step and a sample a second."""
-    lines: list[dict[str, Any]] = [{"kind": "ready", "t": 0.0, "epoch": 0, "attempt": 0}]
-    lines += [{"kind": "step", "t": float(at)} for at in range(1, step_until)]
-    lines += [{"kind": "sample", "t": float(at), "cpu_s": float(at)} for at in range(1, until)]
-    return {"worker-0": lines}
+    records: list[Record] = [Ready(0.0)]
+    records += [Step(float(at)) for at in range(1, step_until)]
+    records += [Sample(float(at), cpu_s=float(at)) for at in range(1, until)]
+    return {"worker-0": records}
 
 
 def test_the_one_that_is_missing_is_named_first() -> None:
@@ -78,8 +82,8 @@ def test_what_the_run_noted_is_read() -> None:
 
 
 def test_a_standstill_that_passed_is_none() -> None:
-    assert read_stall([NOTED, {"kind": "stall", "over": True}], {}) is None
-    assert read_stall([NOTED, {"kind": "phase", "phase": "Succeeded"}], {}) is None
+    assert read_stall([NOTED, StallNoted(60.0, over=True)], {}) is None
+    assert read_stall([NOTED, PhaseChanged(60.0, Phase.SUCCEEDED)], {}) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from building import JOB, check_run, member, run
 from mooring.doctor.facts import CardTraffic, CpuPlace
 from mooring.doctor.read_places import read_cells, read_nics
 from mooring.doctor.registry import Unknown
+from mooring.wire.samples import Sample
 
 MIB = 1 << 20
 #: Two cells of two CPUs.
@@ -67,9 +68,9 @@ def test_without_a_second_cell_or_a_look_there_is_no_answer() -> None:
 
 
 def test_the_last_look_counts() -> None:
-    samples: list[Any] = [{}, {"cells": {"0": 1}}, {"cells": {"0": 2, "1": 3, "x": 4}}, {}]
-    assert read_cells(samples) == {0: 2, 1: 3}
-    assert read_cells([{}]) == {}
+    cells: list[dict[str, int]] = [{}, {"0": 1}, {"0": 2, "1": 3, "x": 4}, {}]
+    assert read_cells([Sample(1.0, cells=each) for each in cells]) == {0: 2, 1: 3}
+    assert read_cells([Sample(1.0)]) == {}
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,12 @@ def test_without_a_second_cell_or_a_card_there_is_no_answer_about_networks() -> 
 
 
 def test_rates_of_a_card_between_the_first_and_the_last_look() -> None:
-    samples: list[Any] = [
-        {"t": 10.0},
-        {"t": 11.0, "nics": {"eth0": [1, 1_000_000, 0]}},
-        {"t": 12.0, "nics": {"eth0": [1, 2_000_000, 0]}},
-        # Seen for the first time in the last one; and what is none.
-        {"t": 15.0, "nics": {"eth0": [1, 3_000_000, 8_000_000], "eth1": [0, 0, 500_000], "x": 3}},
+    samples = [
+        Sample(10.0),
+        Sample(11.0, nics={"eth0": (1, 1_000_000, 0)}),
+        Sample(12.0, nics={"eth0": (1, 2_000_000, 0)}),
+        # Seen for the first time in the last one.
+        Sample(15.0, nics={"eth0": (1, 3_000_000, 8_000_000), "eth1": (0, 0, 500_000)}),
     ]
     # 2 MB in 4 s are 4 Mbit/s, 8 MB are 16; half a MB is 1.
     assert list(read_nics(samples)) == [

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import os
-import resource
 from pathlib import Path
 
 import pytest
 
 from mooring.model.errors import BadInput
+from mooring.model.status import Phase
 from mooring.record import (
-    Journal,
     Tail,
     create_run,
     find_run,
     holding_runs,
     list_runs,
     logs,
-    read_lines,
     runs,
 )
 from mooring.record.locks import NumberedLocks, exclusive
 from mooring.record.logs import LogLine, LogTail, NewLines
 from mooring.record.process_mark import is_alive
 from mooring.report.finish import read_report
+from mooring.wire import Journal
+from mooring.wire.events import NotesLost, PhaseChanged
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +37,6 @@ def make(job: str, directory: Path | None = None) -> str:
     return run.info.id
 
 
-def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    journal = Journal(path)
-    journal.append({"kind": "a"})
-    journal.append({"kind": "b", "text": "ü"})
-    journal.close()
-    with path.open("ab") as file:
-        file.write(b'{"kind": "c", "te')
-    assert [line["kind"] for line in read_lines(path)] == ["a", "b"]
-
-
 def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     tail = Tail(path)
@@ -58,10 +47,6 @@ def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
         file.write(b"o\nthree\n")
     assert tail.read_text() == ["two", "three"]
     assert tail.read_text() == []
-
-
-def test_a_missing_journal_is_empty(tmp_path: Path) -> None:
-    assert list(read_lines(tmp_path / "none")) == []
 
 
 def test_a_run_is_found_by_id_beginning_job_path_and_last(tmp_path: Path) -> None:
@@ -209,28 +194,11 @@ def test_the_time_of_a_lock_is_that_of_letting_go(tmp_path: Path) -> None:
     assert lock.stat().st_mtime > 1
 
 
-def test_a_disk_that_is_full_tears_no_line(tmp_path: Path) -> None:
-    """A limit on the size of files stands for it: it also takes lines in part."""
-    journal = Journal(tmp_path / "events.jsonl")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-        journal.append({"n": "x" * 50})
-        for _ in range(2):
-            with pytest.raises(OSError, match=r"No space|too large"):
-                journal.append({"n": "y" * 80})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    journal.append({"n": 2})
-    journal.close()
-    assert [line["n"] for line in read_lines(tmp_path / "events.jsonl")] == ["x" * 50, 2]
-
-
 def test_entries_that_a_full_disk_did_not_take_are_told() -> None:
     run = find_run(make("full"))
     journal = Journal(run.events_file)
-    journal.append({"t": 1.0, "kind": "lost", "notes": 7})
-    journal.append({"t": 1.0, "kind": "phase", "phase": "Succeeded", "epoch": 0, "reason": ""})
+    journal.append(NotesLost(1.0, 7))
+    journal.append(PhaseChanged(1.0, Phase.SUCCEEDED))
     journal.close()
     report = read_report(run)
     assert report.phase == "Succeeded"

@@ -15,7 +15,7 @@ from mooring.backends.kubernetes.client.cluster import ClusterNow, read_cluster
 from mooring.backends.kubernetes.client.explain import explain_job
 from mooring.backends.kubernetes.client.logs import Line, follow_logs, parse_line, read_logs
 from mooring.backends.kubernetes.client.render import render
-from mooring.backends.kubernetes.client.report import report_of, why
+from mooring.backends.kubernetes.client.report import pinning_of, report_of, why
 from mooring.backends.kubernetes.jobs.training_job import JobView, parse_view
 from mooring.backends.kubernetes.objects.live import MemberLive
 from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner
@@ -219,7 +219,7 @@ def test_a_report_says_why_there_are_no_figures() -> None:
 def test_why_a_member_has_no_cpus_of_its_own(
     live: MemberLive, asked: bool, policy: str, qos: str, said: str
 ) -> None:
-    assert said in why(live, asked, policy, qos)
+    assert said in pinning_of(live, why(live, asked, policy, qos))
 
 
 # -- render and explain

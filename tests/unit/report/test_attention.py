@@ -5,11 +5,12 @@ from __future__ import annotations
 from mooring.model.status import MemberState
 from mooring.report.attention import others, states_of, worth_showing
 from mooring.report.view import MemberView
+from mooring.wire.members import Step
 
 
 def member(index: int, state: MemberState = MemberState.RUNNING, step: int = 100) -> MemberView:
     view = MemberView(f"worker-{index}", "worker", state=state)
-    view.apply({"kind": "step", "t": 1.0, "step": step})
+    view.apply(Step(1.0, step=step))
     return view
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mooring.report.cards import CardCurves, CardFigures, Cards
+from mooring.wire.samples import Card, Sample
 
 GIB = 1 << 30
-SAMPLES: list[dict[str, Any]] = [
-    {"gpus": {"0": {"busy": 40, "memory_bytes": 8 * GIB, "memory_used_bytes": 2 * GIB}}},
+SAMPLES = [
+    Sample(0.0, gpus={"0": Card(40, memory_bytes=8 * GIB, memory_used_bytes=2 * GIB)}),
     # PCIe rates come one card a sample in turn.
-    {
-        "gpus": {
-            "0": {"busy": 60, "rx_kbytes_per_s": 3_000_000, "tx_kbytes_per_s": 0},
-            "1": {"busy": 10},
-        }
-    },
-    {"gpus": {"0": {"busy": 50, "rx_kbytes_per_s": 1_000_000, "tx_kbytes_per_s": 500}}},
-    # Of a run without cards, or of another version.
-    {},
-    {"gpus": 3},
-    {"gpus": {"0": "busy"}},
+    Sample(
+        1.0,
+        gpus={"0": Card(60, rx_kbytes_per_s=3_000_000, tx_kbytes_per_s=0), "1": Card(10)},
+    ),
+    Sample(2.0, gpus={"0": Card(50, rx_kbytes_per_s=1_000_000, tx_kbytes_per_s=500)}),
+    Sample(3.0),
 ]
 
 
@@ -37,8 +31,8 @@ def test_means_and_peaks() -> None:
 
 def test_curves_over_time() -> None:
     curves = CardCurves()
-    for at_s, sample in enumerate(SAMPLES):
-        curves.add("worker-0", float(at_s), sample)
+    for sample in SAMPLES:
+        curves.add("worker-0", sample.t, sample)
     found = {title: {one.name: one.points for one in ones} for title, ones in curves.charts()}
     assert found == {
         "GPU busy %": {

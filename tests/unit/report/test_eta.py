@@ -12,6 +12,7 @@ from mooring.model.status import Phase
 from mooring.record import create_run
 from mooring.report.eta import Eta, about, estimate_s
 from mooring.report.view import MemberView, RunView
+from mooring.wire.members import Step
 
 
 def test_the_estimate_is_what_is_left_at_the_rate_of_the_points() -> None:
@@ -79,7 +80,7 @@ def test_it_is_told_no_finer_than_it_can_be_known(seconds: float, said: str) -> 
 
 def steps(member: MemberView, first: int, count: int, **fields: int) -> None:
     for step in range(first, first + count):
-        member.apply({"kind": "step", "t": float(step), "step": step, **fields})
+        member.apply(Step(float(step), step=step, **fields))
 
 
 def test_a_run_tells_it_from_its_furthest_member(

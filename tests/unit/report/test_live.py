@@ -12,6 +12,7 @@ from mooring.model.status import MemberState, Phase
 from mooring.record import create_run
 from mooring.report import text
 from mooring.report.view import MemberView, RunView
+from mooring.wire.members import Step
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunView:
     for index in range(12):
         member = MemberView(f"fifteen-letters-{index}", "fifteen-letters")
         member.state, member.node, member.cpus = MemberState.RUNNING, "node-0", "0-127"
-        member.apply({"kind": "step", "t": 1.0, "step": 100_000, "total": 200_000, "loss": 0.5})
+        member.apply(Step(1.0, step=100_000, total=200_000, loss=0.5))
         view.members[member.name] = member
     return view
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.record.journal import Line
 from mooring.report.losses import loss_at, points_of
+from mooring.wire.members import Step
 
 
-def step(examples: int | None, loss: float | None, epoch: int = 0) -> Line:
-    return {"kind": "step", "epoch": epoch, "attempt": 0, "examples": examples, "loss": loss}
+def step(examples: int | None, loss: float | None, epoch: int = 0) -> Step:
+    return Step(1.0, epoch=epoch, examples=examples, loss=loss)
 
 
 STEPS = [step(100, loss) for loss in (0.8, 0.7, 0.6, 0.5)]
 
 
 @pytest.mark.parametrize(
-    ("lines", "examples", "expected"),
+    ("steps", "examples", "expected"),
     [
         # From 200 (0.7) to 400 (0.5), evenly.
         (STEPS, 400, 0.6),
@@ -34,11 +34,11 @@ STEPS = [step(100, loss) for loss in (0.8, 0.7, 0.6, 0.5)]
         ([step(100, 0.8), step(500, 0.3)], 400, 0.6),
     ],
 )
-def test_after_so_many_examples(lines: list[Line], examples: int, expected: float | None) -> None:
-    found = loss_at(points_of(lines), examples)
+def test_after_so_many_examples(steps: list[Step], examples: int, expected: float | None) -> None:
+    found = loss_at(points_of(steps), examples)
     assert found == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize("lines", [[], [{"kind": "sample"}], [step(None, 0.5)], [step(5, None)]])
-def test_who_reports_nothing_has_learnt_nothing_known(lines: list[Line]) -> None:
-    assert points_of(lines) == []
+@pytest.mark.parametrize("steps", [[], [step(None, 0.5)], [step(5, None)]])
+def test_who_reports_nothing_has_learnt_nothing_known(steps: list[Step]) -> None:
+    assert points_of(steps) == []

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from mooring.cli.live import _progress_line
-from mooring.record import Journal, RunRecord, create_run
+from mooring.record import RunRecord, create_run
 from mooring.record.journal import JsonValue
 from mooring.report import text
 from mooring.report.charts import Curve, line_chart, round_up, thinned
@@ -46,18 +46,18 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
     return run
 
 
+def append_lines(path: Path, *lines: dict[str, JsonValue]) -> None:
+    """As a Mooring of before records had versions wrote them."""
+    with path.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
 def events(run: RunRecord, *lines: dict[str, JsonValue]) -> None:
-    journal = Journal(run.events_file)
-    for line in lines:
-        journal.append(line)
-    journal.close()
+    append_lines(run.events_file, *lines)
 
 
 def samples(run: RunRecord, member: str, *lines: dict[str, JsonValue]) -> None:
-    journal = Journal(run.sample_file(member))
-    for line in lines:
-        journal.append({"epoch": 0, "attempt": 0, **line})
-    journal.close()
+    append_lines(run.sample_file(member), *({"epoch": 0, "attempt": 0, **one} for one in lines))
 
 
 def report_of(run: RunRecord) -> Report:
@@ -75,7 +75,14 @@ def test_totals_go_on_over_a_restart(run: RunRecord) -> None:
         {"t": 3.0, "kind": "sample", "cpu_s": 2.0, "rx_bytes": 30, "peers": {"ps-0": [9, 30]}},
         # The second attempt counts from zero again: 2 + 0.5 s, 30 + 4 bytes.
         {"t": 5.0, "kind": "sample", "attempt": 1, "cpu_s": 0.5, "rx_bytes": 4},
-        {"t": 6.0, "kind": "sample", "attempt": 1, "cpu_s": 0.7, "peers": {"ps-0": [1, 2]}},
+        {
+            "t": 6.0,
+            "kind": "sample",
+            "attempt": 1,
+            "cpu_s": 0.7,
+            "rx_bytes": 4,
+            "peers": {"ps-0": [1, 2]},
+        },
     )
     report = report_of(run)
     [member] = [member for member in report.members if member.member == "worker-0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,20 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.stalls import Progress
+from mooring.wire import Record
+from mooring.wire.members import Ready, Step
+from mooring.wire.samples import Sample
 
-READY = {"kind": "ready", "epoch": 0, "attempt": 0}
 
-
-def told(*lines: dict[str, Any]) -> Progress:
+def told(*records: Record) -> Progress:
     progress = Progress()
-    progress.line("worker-0", {**READY, "t": 0.0})
-    for line in lines:
-        progress.line("worker-0", line)
+    progress.add("worker-0", Ready(0.0))
+    for record in records:
+        progress.add("worker-0", record)
     return progress
 
 
-def steps(*times: float, **more: Any) -> list[dict[str, Any]]:
-    return [{"kind": "step", "t": at_s, **more} for at_s in times]
+def steps(*times: float, **more: Any) -> list[Step]:
+    return [Step(at_s, **more) for at_s in times]
 
 
 @pytest.mark.parametrize(
@@ -47,27 +49,24 @@ def test_the_limit_grows_with_the_longest_pause(times: list[float], limit_s: flo
 
 def test_steps_that_were_summed_up_count_each() -> None:
     # (12 - 10) s / 8 steps
-    assert told(*steps(10.0), *steps(12.0, n=8)).usual_s == 0.25
+    assert told(*steps(10.0), *steps(12.0, reports=8)).usual_s == 0.25
 
 
 def test_before_the_first_step_work_counts() -> None:
-    compiling = {"kind": "sample", "t": 61.0, "cpu_s": 60.0, "rx_bytes": 0, "tx_bytes": 0}
-    before = {**compiling, "t": 1.0, "cpu_s": 0.5}
+    compiling = Sample(61.0, cpu_s=60.0)
+    before = Sample(1.0, cpu_s=0.5)
     assert told(before, compiling).last_s == 61.0
-    idle = {**compiling, "cpu_s": 0.6}
+    idle = replace(compiling, cpu_s=0.6)
     assert told(before, idle).last_s == 0.0
-    starved = {**idle, "wait_s": 30.0}
+    starved = replace(idle, wait_s=30.0)
     assert told(before, starved).last_s == 61.0
-    talking = {**idle, "rx_bytes": 10_000_000}
+    talking = replace(idle, rx_bytes=10_000_000)
     assert told(before, talking).last_s == 61.0
 
 
 def test_after_the_first_step_only_steps_count() -> None:
     """A rank that spins while it waits uses a whole CPU."""
-    spinning = [
-        {"kind": "sample", "t": at_s, "cpu_s": at_s, "rx_bytes": 0, "tx_bytes": 0}
-        for at_s in (11.0, 100.0)
-    ]
+    spinning = [Sample(at_s, cpu_s=at_s) for at_s in (11.0, 100.0)]
     progress = told(*steps(10.0), *spinning)
     progress.output(1000, 100.0)
     assert progress.last_s == 10.0
@@ -81,7 +80,7 @@ def test_output_counts_before_the_first_step() -> None:
 
 
 def test_a_new_start_is_a_start_again() -> None:
-    again = {"kind": "ready", "t": 60.0, "epoch": 1, "attempt": 0}
+    again = Ready(60.0, epoch=1)
     progress = told(*steps(10.0, 11.0, step=7), again)
     assert not progress.stepped
     assert progress.last_s == 60.0

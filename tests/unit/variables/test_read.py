@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from mooring.model.errors import BadInput
-from mooring.record.journal import Journal, Line, read_lines
 from mooring.variables.from_run import parts_of
 from mooring.variables.from_timeline import read_timeline
+from mooring.wire import UnreadableRecord, read_record
+from mooring.wire.members import Variables
 
 
-def told(epoch: int, *variables: dict[str, object]) -> Line:
-    document = {"kind": "variables", "epoch": epoch, "attempt": 0, "variables": list(variables)}
-    line: Line = json.loads(json.dumps(document))
-    return line
+def told(epoch: int, *variables: object) -> Variables:
+    document = {"t": 1.0, "kind": "variables", "epoch": epoch, "variables": list(variables)}
+    record = read_record(document)
+    assert isinstance(record, Variables)
+    return record
 
 
 def test_the_last_start_counts_and_lookups_are_joined() -> None:
@@ -28,7 +30,6 @@ def test_the_last_start_counts_and_lookups_are_joined() -> None:
         told(1, first),
         told(1, second),
         told(1, {"name": "table", "whole": True}),
-        {"kind": "step", "step": 1},
     ]
     parts = parts_of(lines)
     assert [(part.variable, part.rows, part.server, part.part) for part in parts] == [
@@ -49,16 +50,10 @@ def test_of_several_functions_that_use_a_table_the_worst_counts() -> None:
     assert (part.looked_up, part.whole, part.written_whole) == (True, False, False)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"kind": "variables", "variables": "none"},
-        {"kind": "variables", "variables": [7, {"name": 3}, {"name": "a", "shape": "x"}]},
-        {"kind": "variables"},
-    ],
-)
-def test_nonsense_is_passed_over(line: Line) -> None:
-    assert parts_of([line]) == []
+def test_nonsense_is_passed_over() -> None:
+    assert parts_of([told(0, 7, {"name": 3}, {"name": "a", "shape": "x"}, {"shape": [1]})]) == []
+    with pytest.raises(UnreadableRecord, match="variables"):
+        read_record({"t": 1, "kind": "variables", "variables": "none"})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"traceEvents": []}', '{"traceEvents": [1]}'])
@@ -115,16 +110,3 @@ def test_a_hostile_timeline_is_refused(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(BadInput, match=r"timeline|Chrome"):
         read_timeline(path)
-
-
-def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
-    journal = tmp_path / "worker-0.jsonl"
-    line = {
-        "kind": "variables",
-        "variables": [{"name": "w\ud800", "shape": [2]}],
-        "\udfff": "\udc00",
-    }
-    Journal(journal).append(line)
-    [read] = read_lines(journal)
-    assert read == {"kind": "variables", "variables": [{"name": "w?", "shape": [2]}], "?": "?"}
-    json.dumps(read, ensure_ascii=False).encode()

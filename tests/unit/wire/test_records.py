@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import resource
 import types
 from collections.abc import Mapping
 from enum import Enum
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.launcher import journal as launcher_journal
 from mooring.model.errors import BadInput
 from mooring.model.status import Phase
 from mooring.wire import (
@@ -29,7 +31,7 @@ from mooring.wire import (
     read_record,
     to_json,
 )
-from mooring.wire.events import NotesLost, PhaseChanged
+from mooring.wire.events import NodeTraffic, NoStacks, NotesLost, PhaseChanged
 from mooring.wire.fields import formats_of
 from mooring.wire.members import EndCause, Exit, Held, HeldCpus, Ready, Step, WhyNotHeld
 from mooring.wire.samples import Sample
@@ -98,6 +100,10 @@ def test_anything_is_a_record_or_the_one_error(document: Any) -> None:
         assert "accepted: " in str(error)
     else:
         json.dumps(to_json(record))
+
+
+def test_the_launcher_which_stands_alone_writes_the_same_version() -> None:
+    assert launcher_journal.VERSION == VERSION
 
 
 def test_an_error_says_where_it_is_what_was_found_and_what_is_accepted() -> None:
@@ -178,6 +184,34 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     assert list(read_journal(path, Record)) == written
     assert list(read_journal(path, NotesLost)) == written[1:]
     assert JournalTail(path).read() == written
+
+
+def test_a_disk_that_is_full_tears_no_line(tmp_path: Path) -> None:
+    """A limit on the size of files stands for it: it also takes lines in part."""
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    first, last = NoStacks(1.0, "x" * 50), NoStacks(2.0, "y")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150, before[1]))
+        journal.append(first)
+        for _ in range(2):
+            with pytest.raises(OSError, match=r"No space|too large"):
+                journal.append(NoStacks(1.5, "z" * 120))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    journal.append(last)
+    journal.close()
+    assert list(read_journal(path, Record)) == [first, last]
+
+
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write(path, NoStacks(1.0, "w\ud800"), NodeTraffic(1.0, {"\udfff": (1, 2)}))
+    assert list(read_journal(path, Record)) == [
+        NoStacks(1.0, "w?"),
+        NodeTraffic(1.0, {"?": (1, 2)}),
+    ]
 
 
 def test_a_missing_journal_is_empty(tmp_path: Path) -> None:

@@ -16,8 +16,11 @@ from functools import partial
 import psutil
 
 from mooring.backends.local import cgroups, netns, owners, processes
+from mooring.model.errors import BadInput
 from mooring.model.status import Phase
-from mooring.record import Journal, RunRecord, list_runs, read_lines
+from mooring.record import RunRecord, list_runs
+from mooring.wire import Journal, read_journal
+from mooring.wire.events import PhaseChanged
 
 
 def clean_run(run: RunRecord) -> list[str]:
@@ -87,17 +90,15 @@ def _run_of(process: psutil.Process) -> str:
 
 def _write_end(run: RunRecord) -> None:
     """A killed run could not say that it ended; say it for it."""
-    phases = [line for line in read_lines(run.events_file) if line.get("kind") == "phase"]
-    if phases and phases[-1].get("phase") in [phase.value for phase in Phase if phase.final]:
+    try:
+        phases = list(read_journal(run.events_file, PhaseChanged))
+    except BadInput:
+        return  # a run of a newer Mooring, which may say more than this one can
+    if phases and phases[-1].phase.final:
         return
+    epoch = phases[-1].epoch if phases else 0
     with suppress(OSError):
         journal = Journal(run.events_file)
-        journal.append(
-            {
-                "t": run.events_file.stat().st_mtime,
-                "kind": "phase",
-                "phase": Phase.FAILED.value,
-                "reason": "its moor process was killed",
-            }
-        )
+        ended_s = run.events_file.stat().st_mtime
+        journal.append(PhaseChanged(ended_s, Phase.FAILED, epoch, "its moor process was killed"))
         journal.close()

@@ -32,10 +32,12 @@ from mooring.model.errors import RunFailed
 from mooring.model.launch import Address, Launch
 from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Plan
-from mooring.record import RunRecord, Tail, plan_lock
+from mooring.record import RunRecord, plan_lock
 from mooring.record.locks import exclusive
 from mooring.record.private import FILE_MODE, make_folder, open_file
 from mooring.record.state_home import cache_dir
+from mooring.wire import JournalTail, MemberRecord
+from mooring.wire.members import Exit, LauncherError, Ready, Running
 
 #: How long a launcher may take, beyond its members' grace, to end itself before it is killed.
 _LAUNCHER_GRACE_S = 5.0
@@ -49,7 +51,7 @@ class _Attempt:
 
     order: Order
     process: LauncherProcess
-    tail: Tail
+    tail: JournalTail
     kill_at_s: float | None = None
     exit_reason: str = ""
     said_exit: bool = False
@@ -78,7 +80,7 @@ class LocalRuntime:
         self._groups = cgroups.RunGroups(hierarchy, run.info.token) if hierarchy else None
         self._addresses: dict[MemberId, Address] = {}
         self._attempts: dict[MemberId, _Attempt] = {}
-        self._tails: dict[MemberId, Tail] = {}
+        self._tails: dict[MemberId, JournalTail] = {}
         self._bell = Bell()
         self._rank_token = secrets.token_hex(16)
         self._hosts_file: Path | None = None
@@ -244,20 +246,20 @@ class LocalRuntime:
         order = attempt.order
         which = (order.member.id, order.epoch, order.attempt)
         events: list[Event] = []
-        for line in attempt.tail.read():
-            if (line.get("epoch"), line.get("attempt")) != (order.epoch, order.attempt):
+        for record in attempt.tail.read():
+            if not isinstance(record, MemberRecord) or record.start != (order.epoch, order.attempt):
                 continue
-            kind = line.get("kind")
-            if kind == "ready":
-                events.append(MemberReady(*which))
-            elif kind == "running":
-                events.append(MemberRunning(*which))
-            elif kind == "error":
-                attempt.exit_reason = str(line.get("reason", ""))
-            elif kind == "exit":
-                attempt.said_exit = True
-                attempt.said_code = _whole_number(line.get("code"))
-                attempt.exit_reason = attempt.exit_reason or str(line.get("reason") or "")
+            match record:
+                case Ready():
+                    events.append(MemberReady(*which))
+                case Running():
+                    events.append(MemberRunning(*which))
+                case LauncherError():
+                    attempt.exit_reason = record.reason
+                case Exit():
+                    attempt.said_exit = True
+                    attempt.said_code = record.code or 0
+                    attempt.exit_reason = attempt.exit_reason or record.reason
         return events
 
     def _start_one(self, order: Order, share_threads: int) -> None:
@@ -287,7 +289,7 @@ class LocalRuntime:
             process = self._launchers.start(
                 contract, self._inherits(launch), self._bell.rope, stderr.fileno()
             )
-        tail = self._tails.setdefault(member.id, Tail(self._run.sample_file(member.name)))
+        tail = self._tails.setdefault(member.id, JournalTail(self._run.sample_file(member.name)))
         self._attempts[member.id] = _Attempt(order, process, tail)
 
     def _sharing_members(self, node: str) -> int:
@@ -364,10 +366,6 @@ def _write_rank_programs(folder: Path, launcher: Path) -> None:
                 f'#!/bin/sh\nexec {python} -I -S {archive} {command} "$@"\n', encoding="utf-8"
             )
             script.chmod(0o700)
-
-
-def _whole_number(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _quoted(text: str) -> str:

@@ -33,7 +33,10 @@ _ASK_S = 10.0
 
 @dataclass(frozen=True)
 class MemberReport:
-    """A member. `cpus` are those that it may really run on; `pinning` is what that means."""
+    """A member. `cpus` are those that it may really run on; `pinning` is what that means.
+
+    `why_shared`: why they are not its alone; empty if they are, or if nobody can tell.
+    """
 
     member: str
     node: str
@@ -47,6 +50,7 @@ class MemberReport:
     total: int | None = None
     examples: float | None = None
     loss: float | None = None
+    why_shared: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,7 @@ def _member(
         starts = pod.mark.attempt + container.restarts + 1
     node = pod.node if pod and pod.node else node
     live = live or MemberLive()
+    why_shared = why(live, asked, policy.get(node, ""), qos.get(pod.uid, "") if pod else "")
     return MemberReport(
         member.name,
         node,
@@ -179,12 +184,13 @@ def _member(
         starts,
         live.cpus,
         live.own,
-        why(live, asked, policy.get(node, ""), qos.get(pod.uid, "") if pod else ""),
+        pinning_of(live, why_shared),
         live.threads,
         live.step,
         live.total,
         live.examples,
         live.loss,
+        why_shared,
     )
 
 
@@ -205,16 +211,25 @@ def state_of(pod: PodView | None) -> str:
 
 
 def why(live: MemberLive, asked: bool, policy: str, qos: str) -> str:
-    """Whether the CPUs are its own, and if they should be and are not, why not."""
+    """Why its CPUs are shared; empty if they are its own, or if nobody can tell."""
     if live.own:
-        return "exclusive"
+        return ""
     if not asked:
-        return "shared: pinning was not asked for"
+        return "pinning was not asked for"
     if qos and qos != "Guaranteed":
-        return f"shared: its pod is {qos}, and only Guaranteed ones are pinned"
+        return f"its pod is {qos}, and only Guaranteed ones are pinned"
     if policy and policy != "static":
-        return f"shared: the kubelet's cpuManagerPolicy is {policy}"
+        return f"the kubelet's cpuManagerPolicy is {policy}"
     if live.why:
         said = "" if policy else "; its cpuManagerPolicy is unknown (no right to ask)"
-        return f"shared: {live.why}{said}"
+        return f"{live.why}{said}"
+    return ""
+
+
+def pinning_of(live: MemberLive, why_shared: str) -> str:
+    """Whether the CPUs are its own, and if they should be and are not, why not: for people."""
+    if live.own:
+        return "exclusive"
+    if why_shared:
+        return f"shared: {why_shared}"
     return "exclusive CPUs asked for; not known whether it has them"

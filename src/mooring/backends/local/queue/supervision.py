@@ -28,18 +28,20 @@ from mooring.backends.local.queue.supervisors import (
     no_supervisor,
     start_supervisor,
 )
+from mooring.model.errors import BadInput
 from mooring.model.member import Restart
 from mooring.model.status import Phase
-from mooring.record import RunRecord, read_lines, runs_dir
+from mooring.record import RunRecord, runs_dir
 from mooring.record.process_mark import of_this_boot
 from mooring.record.runs import open_run
 from mooring.spec import TrainingJob
+from mooring.wire import read_journal
+from mooring.wire.events import PhaseChanged
 
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.1
 _RETRY_S = 1.0
-_PHASES = {phase.value: phase for phase in Phase}
 
 
 class Supervision:
@@ -238,21 +240,28 @@ def restart_policy(job: TrainingJob) -> RestartPolicy:
 
 def _outcome_of_journal(entry: QueueEntry, run: RunRecord) -> Outcome | None:
     """Of a supervisor that was killed after the run's end and before it could say so."""
-    phase, reason, epoch = None, "", entry.epoch
-    for line in read_lines(run.events_file):
-        if line.get("kind") == "phase":
-            phase = _PHASES.get(str(line.get("phase")))
-            reason = str(line.get("reason") or "")
-            told = line.get("epoch")
-            epoch = max(epoch, told) if isinstance(told, int) else epoch
-    if phase is None or not phase.final or not run.released_file.exists():
+    phases = _phases(run)
+    if not phases or not phases[-1].phase.final or not run.released_file.exists():
         return None
-    gives_way = entry.state is EntryState.RELEASING and phase is Phase.STOPPED
-    ending = Ending.RELEASED if gives_way else Ending.ENDED
-    return Outcome(ending=ending, phase=phase, reason=reason, epoch=epoch, restarts=entry.restarts)
+    last = phases[-1]
+    gives_way = entry.state is EntryState.RELEASING and last.phase is Phase.STOPPED
+    return Outcome(
+        ending=Ending.RELEASED if gives_way else Ending.ENDED,
+        phase=last.phase,
+        reason=last.reason,
+        epoch=max(entry.epoch, *(each.epoch for each in phases)),
+        restarts=entry.restarts,
+    )
 
 
 def _last_epoch(run: RunRecord, first: int) -> int:
-    lines = (line for line in read_lines(run.events_file) if line.get("kind") == "phase")
-    epochs = [epoch for line in lines if isinstance(epoch := line.get("epoch"), int)]
-    return max([first, *epochs])
+    return max([first, *(each.epoch for each in _phases(run))])
+
+
+def _phases(run: RunRecord) -> list[PhaseChanged]:
+    """None of a journal of a newer version: its job then counts as lost and starts again."""
+    try:
+        return list(read_journal(run.events_file, PhaseChanged))
+    except BadInput as error:
+        log.error("%s", error)
+        return []
