@@ -33,7 +33,7 @@ from mooring.lifecycle import (
     Tick,
 )
 from mooring.model.cluster import Snapshot
-from mooring.model.errors import RunFailed
+from mooring.model.errors import BadInput, RunFailed
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import Plan, Refusal, with_member
 from mooring.model.status import MemberState, Phase
@@ -273,7 +273,11 @@ class RunLoop:
         waiting = tuple(self._members[member] for member in self._plan.waiting)
         with exclusive(plan_lock()):
             rest = dataclasses.replace(self._gang, members=waiting)
-            more = place(rest, self._held(without=ended))
+            try:
+                held = self._held(without=ended)
+            except BadInput:
+                return []  # a run of a newer Mooring holds nobody knows what
+            more = place(rest, held)
             if isinstance(more, Refusal) or not more.placements:
                 return []
             self._plan = dataclasses.replace(

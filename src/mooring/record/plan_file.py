@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mooring.model.errors import BadInput
 from mooring.model.member import Duty, Gang, MemberId
 from mooring.model.plan import Plan, Slot
 from mooring.model.resources import Resources
@@ -21,6 +22,9 @@ from mooring.record.private import write_whole
 #: A job of ten thousand members, each with the reasons of as many nodes, is far below.
 _MOST_BYTES = 256 << 20
 _MOST_CPUS = 1 << 16
+_LARGEST = 1 << 62
+#: Changes when an older reader would take a plan for something else; plans without one are of 1.
+VERSION = 1
 _MEMBER = re.compile(r"[a-z0-9][a-z0-9-]{0,61}-[0-9]{1,6}")
 
 
@@ -62,6 +66,7 @@ def plan_document(gang: Gang, plan: Plan) -> dict[str, JsonValue]:
             }
         )
     return {
+        "version": VERSION,
         "job": plan.job,
         "preset": gang.preset.value,
         "duties": {role: gang.duty_of(role).value for role in gang.roles},
@@ -91,10 +96,22 @@ class StoredPlan:
 
 
 def read_plan(path: Path) -> StoredPlan | None:
-    """None if there is no plan, or something else in its place."""
+    """None if there is no plan, or something else in its place.
+
+    Raises BadInput for a plan of a newer version: what it gives to members must not be taken for
+    free.
+    """
     try:
         with path.open("rb") as file:
             plan = json.loads(file.read(_MOST_BYTES))
+        version = plan.get("version", VERSION)
+        if type(version) is int and version > VERSION:
+            raise BadInput.at(
+                str(path),
+                "version",
+                f"{min(version, _LARGEST)}, the version of a newer Mooring",
+                f"up to {VERSION}: use the Mooring that made it, or a later one",
+            )
         return StoredPlan(
             tuple(_holding(entry) for entry in plan["members"]),
             tuple(name for name in _texts(plan.get("waiting", [])) if is_member(name)),
@@ -114,7 +131,10 @@ def _duties(plan: Any) -> dict[str, Duty]:
 
 
 def read_holdings(path: Path) -> list[Holding]:
-    """What the members of a run were given; empty if there is no readable plan."""
+    """What the members of a run were given; empty if there is no readable plan.
+
+    Raises BadInput for a plan of a newer version.
+    """
     plan = read_plan(path)
     return list(plan.holdings) if plan is not None else []
 
@@ -151,7 +171,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 62:
+    if type(value) is not int or not 0 <= value < _LARGEST:
         raise ValueError("no amount")
     return value
 

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.model.errors import BadInput
 from mooring.record import RunRecord
 from mooring.report.figures import figures
 from mooring.report.view import RunView
@@ -70,7 +71,18 @@ def _amount(value: object) -> float | None:
 
 def _of_samples(run: RunRecord) -> RunLine:
     view = RunView(run)
-    view.update()
+    try:
+        view.update()
+    except BadInput as error:
+        return _line(
+            run,
+            phase="Unknown",
+            reason=str(error),
+            members=len(view.members),
+            took_s=None,
+            examples_per_s=None,
+            ended=not run.alive(),
+        )
     so_far = figures(view)
     return _line(
         run,

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from mooring.backends.local.machine import this_machine
 from mooring.backends.local.virtual import cut
 from mooring.brain.state import ClusterState
 from mooring.model.cluster import Node, NodeUse, Snapshot
-from mooring.model.member import Gang
-from mooring.model.plan import Plan, use_with
+from mooring.model.errors import BadInput
+from mooring.model.member import Gang, MemberId
+from mooring.model.plan import Plan, Slot, use_with
 from mooring.model.resources import Resources
 from mooring.record import RunRecord, holding_runs
 from mooring.record.plan_file import Holding, read_holdings
@@ -34,8 +36,25 @@ class LiveRun:
 
 
 def live_runs() -> list[LiveRun]:
-    """The runs of this user that hold something now, each with what its members hold."""
-    return [LiveRun(run, tuple(read_holdings(run.plan_file))) for run in holding_runs()]
+    """The runs of this user that hold something now, each with what its members hold.
+
+    A run of a newer Mooring, whose plan cannot be read, holds the whole machine as far as is known.
+    """
+    return [LiveRun(run, _holdings(run)) for run in holding_runs()]
+
+
+def _holdings(run: RunRecord) -> tuple[Holding, ...]:
+    try:
+        return tuple(read_holdings(run.plan_file))
+    except BadInput:
+        machine = this_machine()
+        slot = Slot(
+            machine.name,
+            tuple(cpu.id for cpu in machine.cpus),
+            gpus=tuple(gpu.index for gpu in machine.gpus if gpu.healthy),
+            exclusive=True,
+        )
+        return (Holding(MemberId("unknown", 0), machine.capacity, slot),)
 
 
 @dataclass(frozen=True)

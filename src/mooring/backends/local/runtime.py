@@ -28,7 +28,7 @@ from mooring.backends.local.waiting import Bell
 from mooring.brain.thread_shares import Sharer, threads_of
 from mooring.lifecycle import Event, MemberExited, MemberReady, MemberRunning
 from mooring.model.cluster import Snapshot, format_cpus
-from mooring.model.errors import RunFailed
+from mooring.model.errors import BadInput, RunFailed
 from mooring.model.launch import Address, Launch
 from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Plan
@@ -127,7 +127,7 @@ class LocalRuntime:
             for order in orders:
                 self._start_one(order, threads[order.member.id])
                 started.append(order.member.id)
-        except (OSError, RunFailed) as error:
+        except (OSError, RunFailed, BadInput) as error:
             for member in started:
                 self._end(member)
             raise RunFailed(f"cannot start the gang: {error}") from error

@@ -15,6 +15,7 @@ from mooring.backends.local import cgroups, processes
 from mooring.backends.local.machine import allowed_cpus
 from mooring.backends.local.nodes import held_by_others
 from mooring.model.cluster import format_cpus
+from mooring.model.errors import BadInput
 from mooring.record import plan_lock
 
 _LOOK_EVERY_S = 0.5
@@ -43,7 +44,9 @@ class SharedCpus:
             return
         if stamp != self._stamp:
             self._stamp = stamp
-            self._taken = held_by_others(self._run_id).cpus
+            # What a run of a newer Mooring holds cannot be read: nobody moves then.
+            with suppress(BadInput):
+                self._taken = held_by_others(self._run_id).cpus
         for member, (pid, cpus) in held.items():
             # The brain leaves a CPU to those who share; if all are gone all the same, stay put.
             target = frozenset(cpus) & allowed_cpus() - self._taken or frozenset(cpus)
