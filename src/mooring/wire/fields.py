@@ -124,13 +124,25 @@ def write_values(record: DataclassInstance) -> dict[str, JsonValue]:
     return {each.key: _plain(getattr(record, each.name)) for each in formats_of(type(record))}
 
 
-def _plain(value: Any) -> JsonValue:
+def write_changed(record: DataclassInstance) -> dict[str, JsonValue]:
+    """The fields that are not as by default, also of objects inside."""
+    defaults = type(record)()
+    return {
+        each.key: _plain(value, write_changed)
+        for each in formats_of(type(record))
+        if (value := getattr(record, each.name)) != getattr(defaults, each.name)
+    }
+
+
+def _plain(
+    value: Any, write: Callable[[DataclassInstance], dict[str, JsonValue]] = write_values
+) -> JsonValue:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return write_values(value)
+        return write(value)
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(each, write) for key, each in value.items()}
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_plain(each, write) for each in value]
     return value  # type: ignore[no-any-return]  # numbers, texts, None

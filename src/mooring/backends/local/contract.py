@@ -1,8 +1,4 @@
-"""The one JSON document that a launcher is started with: everything about its member.
-
-The launcher imports nothing of this package, so this is the only place where its contract is
-written; `launcher/contract.py` is the only place where it is read.
-"""
+"""What a launcher on this machine is started with: everything about its member, as one document."""
 
 from __future__ import annotations
 
@@ -15,11 +11,16 @@ from mooring.backends.base import Order
 from mooring.model.launch import Address
 from mooring.model.member import MemberId, Pinning
 from mooring.record import RunRecord
-from mooring.record.journal import JsonValue
 from mooring.record.private import make_folder, write_file
 from mooring.spec import TrainingJob
-
-VERSION = 1
+from mooring.wire.contract import (
+    Contract,
+    LocalProcess,
+    Peer,
+    RankAgent,
+    StepsWanted,
+    contract_document,
+)
 
 
 @dataclass(frozen=True)
@@ -74,66 +75,58 @@ def write_contract(run: RunRecord, settings: Settings, order: Order, around: Sur
     make_folder(folder)
     for name, text in order.launch.files.items():
         write_file(folder / name, text)
-    document = _document(run, settings, order, around)
+    document = contract_document(_contract(run, settings, order, around))
     path = folder / f"contract-{order.epoch}-{order.attempt}.json"
     # The token of ranks is in it, and what the job's author wrote into `env`: nobody else reads it.
     write_file(path, json.dumps(document))
     return path
 
 
-def _document(
-    run: RunRecord, settings: Settings, order: Order, around: Surroundings
-) -> dict[str, JsonValue]:
+def _contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Contract:
     member, slot, launch = order.member, order.slot, order.launch
     pinned = member.pinning is not Pinning.NONE
-    agent: JsonValue = None
+    agent = None
     if launch.serves_ranks:
-        agent = {"port": around.addresses[member.id].ports["agent"], "token": around.rank_token}
-    return {
-        "version": VERSION,
-        "run": run.info.id,
-        "job": member.job,
-        "member": member.name,
-        "role": member.id.role,
-        "index": member.id.index,
-        "epoch": order.epoch,
-        "attempt": order.attempt,
-        "argv": list(launch.argv),
-        "env": dict(launch.env),
-        "cwd": str(settings.working_dir),
-        "processes": [
-            {"local_rank": process.local_rank, "env": dict(process.env)}
-            for process in launch.processes
-        ],
-        "gate": "stdin",
-        "cgroup_procs": list(around.cgroup_procs),
-        "netns": around.namespace,
-        "hosts_file": str(around.hosts_file) if around.hosts_file else None,
-        "cpus": list(slot.cpus) if pinned else None,
-        "exclusive": slot.exclusive,
-        "cells": list(slot.cells) if pinned else [],
-        "cpu_millis": member.resources.cpu_millis or None,
-        "memory_bytes": member.resources.memory_bytes or None,
+        agent = RankAgent(around.addresses[member.id].ports["agent"], around.rank_token)
+    return Contract(
+        run=run.info.id,
+        job=member.job,
+        member=member.name,
+        role=member.id.role,
+        index=member.id.index,
+        epoch=order.epoch,
+        attempt=order.attempt,
+        argv=tuple(launch.argv),
+        env=launch.env,
+        cwd=str(settings.working_dir),
+        processes=tuple(
+            LocalProcess(process.local_rank, process.env) for process in launch.processes
+        ),
+        gate="stdin",
+        cgroup_procs=tuple(around.cgroup_procs),
+        netns=around.namespace,
+        hosts_file=str(around.hosts_file) if around.hosts_file else None,
+        cpus=slot.cpus if pinned else None,
+        exclusive=slot.exclusive,
+        cells=slot.cells if pinned else (),
+        cpu_millis=member.resources.cpu_millis or None,
+        memory_bytes=member.resources.memory_bytes or None,
         # In a job that asks for devices, who asks for none sees none; otherwise all are as found.
-        "gpus": list(slot.gpus) if around.devices_are_given else None,
-        "threads": settings.threads or "auto",
-        "share_threads": around.share_threads,
-        "peers": [
-            {"member": peer.name, "host": address.host, "ports": list(address.ports.values())}
+        gpus=slot.gpus if around.devices_are_given else None,
+        threads=settings.threads,
+        share_threads=around.share_threads,
+        peers=tuple(
+            Peer(peer.name, address.host, tuple(address.ports.values()))
             for peer, address in around.addresses.items()
-        ],
-        "resolve_timeout_s": settings.start_timeout_s,
-        "steps": {
-            "source": settings.step_source,
-            "pattern": settings.step_pattern,
-            "examples_per_step": settings.examples_per_step,
-        },
-        "log_path": str(run.log_file(member.name)),
-        "sample_path": str(run.sample_file(member.name)),
-        "sample_interval_s": settings.sample_interval_s,
-        "grace_s": settings.grace_s,
-        "agent": agent,
-        "looks": settings.looks,
-        "look_sharers": around.look_sharers,
-        "watcher": run.info.pid if settings.looks else None,
-    }
+        ),
+        resolve_timeout_s=settings.start_timeout_s,
+        steps=StepsWanted(settings.step_source, settings.step_pattern, settings.examples_per_step),
+        log_path=str(run.log_file(member.name)),
+        sample_path=str(run.sample_file(member.name)),
+        sample_interval_s=settings.sample_interval_s,
+        grace_s=settings.grace_s,
+        agent=agent,
+        looks=settings.looks,
+        look_sharers=around.look_sharers,
+        watcher=run.info.pid if settings.looks else None,
+    )

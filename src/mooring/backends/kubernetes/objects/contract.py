@@ -27,8 +27,15 @@ from mooring.model.member import Gang, MemberId, Pinning
 from mooring.model.plan import Slot
 from mooring.spec import TrainingJob
 from mooring.spec.kubernetes import PodSpec
+from mooring.wire.contract import (
+    Contract,
+    LocalProcess,
+    Meeting,
+    RankAgent,
+    StepsWanted,
+    contract_document,
+)
 
-VERSION = 1
 #: Texts that are longer than this travel packed.
 _LONGEST_PLAIN = 1024
 
@@ -121,57 +128,55 @@ def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mappin
     """The contract as JSON; `extra` are the variables that the pod itself does not carry."""
     member, launch, spec = order.member, order.launch, job.spec
     address = around.addresses[member.id]
-    agent: Json = None
+    agent = None
     if launch.serves_ranks:
-        agent = {"port": address.ports["agent"], "token_env": names.AGENT_TOKEN_ENV}
-    document: dict[str, Json] = {
-        "version": VERSION,
-        "run": around.job_uid,
-        "job": member.job,
-        "member": member.name,
-        "role": member.id.role,
-        "index": member.id.index,
-        "epoch": order.epoch,
-        "attempt": order.attempt,
-        "argv": list(_argv(launch.argv, spec.python)),
-        "env": {name: value for name, value in extra.items() if not travels_packed(order, name)},
-        "packed_env": {
+        agent = RankAgent(address.ports["agent"], token_env=names.AGENT_TOKEN_ENV)
+    document = Contract(
+        run=around.job_uid,
+        job=member.job,
+        member=member.name,
+        role=member.id.role,
+        index=member.id.index,
+        epoch=order.epoch,
+        attempt=order.attempt,
+        argv=_argv(launch.argv, spec.python),
+        env={name: value for name, value in extra.items() if not travels_packed(order, name)},
+        packed_env={
             name: packed(value) for name, value in extra.items() if travels_packed(order, name)
         },
-        "cwd": spec.working_dir or "",
-        "processes": [
-            {"local_rank": process.local_rank, "env": dict(process.env)}
-            for process in launch.processes
-        ],
-        "gate": "meeting" if spec.gang else "open",
-        "meeting": {
-            "host": around.addresses[around.leader].host,
-            "port": names.MEETING_PORT,
-            "leads": member.id == around.leader,
-            "members": len(around.addresses),
-            "token_env": names.TOKEN_ENV,
-        },
-        "exclusive": member.pinning is Pinning.EXCLUSIVE,
-        "cpu_millis": member.resources.cpu_millis or None,
-        "memory_bytes": member.resources.memory_bytes or None,
-        "threads": spec.threads,
-        "sharers": _sharers(order, around),
-        "resolve_timeout_s": spec.start_timeout_s,
-        "steps": {
-            "source": spec.step_metrics.source.value,
-            "pattern": spec.step_metrics.pattern,
-            "examples_per_step": spec.step_metrics.examples_per_step,
-        },
-        "files": dict(launch.files),
-        "files_dir": member_dir(),
-        "archive": f"{names.FILES_HOME}/files.tgz" if around.has_files else None,
-        "echo": True,
-        "log_path": f"{names.HOME}/log",
-        "sample_path": f"{names.HOME}/samples.jsonl",
-        "grace_s": spec.grace_period_s,
-        "agent": agent,
-    }
-    own = json.dumps(document, separators=(",", ":"))
+        cwd=spec.working_dir or "",
+        processes=tuple(
+            LocalProcess(process.local_rank, process.env) for process in launch.processes
+        ),
+        gate="meeting" if spec.gang else "open",
+        meeting=Meeting(
+            host=around.addresses[around.leader].host,
+            port=names.MEETING_PORT,
+            leads=member.id == around.leader,
+            members=len(around.addresses),
+            token_env=names.TOKEN_ENV,
+        ),
+        exclusive=member.pinning is Pinning.EXCLUSIVE,
+        cpu_millis=member.resources.cpu_millis or None,
+        memory_bytes=member.resources.memory_bytes or None,
+        threads=None if spec.threads == "auto" else spec.threads,
+        sharers=_sharers(order, around),
+        resolve_timeout_s=spec.start_timeout_s,
+        steps=StepsWanted(
+            spec.step_metrics.source.value,
+            spec.step_metrics.pattern,
+            spec.step_metrics.examples_per_step,
+        ),
+        files=launch.files,
+        files_dir=member_dir(),
+        archive=f"{names.FILES_HOME}/files.tgz" if around.has_files else None,
+        echo=True,
+        log_path=f"{names.HOME}/log",
+        sample_path=f"{names.HOME}/samples.jsonl",
+        grace_s=spec.grace_period_s,
+        agent=agent,
+    )
+    own = json.dumps(contract_document(document), separators=(",", ":"))
     return f'{own[:-1]},"peers":{around.peers}}}'
 
 
