@@ -31,6 +31,11 @@ from mooring.model.member import Duty, Gang, Member, MemberId, Preset
 from mooring.simulate.trace import _COLUMNS as _CSV_COLUMNS
 from mooring.simulate.workload_file import WorkloadFile
 from mooring.spec.schema import _page, _schema, cluster_reference_markdown, reference_markdown
+from mooring.wire.contract import CONTRACT_VERSION, Contract
+from mooring.wire.events import EVENTS
+from mooring.wire.fields import FieldFormat, formats_of
+from mooring.wire.record import MemberRecord
+from mooring.wire.records import MEMBER_RECORDS, VERSION
 
 _HERE = Path(__file__).resolve().parent
 _NOTE = "<!-- Written by docs/generate.py: edit the code, then run `make docs`. -->\n\n"
@@ -75,7 +80,7 @@ _RULES_HEAD = """# Rules of placement
 
 Every filter and score that is registered, with what its source says of it. How they are put
 together, and how to read a plan, is in [Where does my job go, and why](placement.md); how to add
-one is in the [architecture](architecture.md#add-a-filter-or-a-score).
+one is in [CONTRIBUTING](../CONTRIBUTING.md#add-a-filter-or-a-score).
 
 What an answer depends on: `fixed` = what the node is, asked once and kept; `node` = also what is
 free there and who of the gang is there; `gang` = also other nodes.
@@ -271,6 +276,94 @@ def permissions() -> str:
     )
 
 
+_FORMATS_HEAD = f"""# Formats
+
+What runs write and launchers read, from the types that do it (`src/mooring/wire`). Where the files
+are is in [concepts](concepts.md#the-run-directory).
+
+## Journals
+
+`events.jsonl` is by `moor`, `samples/MEMBER.jsonl` by the member's launcher. Both are append-only
+JSON lines, each one `write(2)`: a crash tears at most the last line, which readers pass over.
+
+Every line has `t` (seconds since 1970), `kind`, and `v`, the version of the format: {VERSION} now,
+1 where it is missing. It grows when an older reader would take a line for something else. A line of
+a newer version is refused with an error that names the file; kinds and fields that a reader does
+not know are passed over. Null means the same as a field that is missing.
+
+"""
+_FORMATS_TAIL = """
+## Other files
+
+**logs/MEMBER.log**: `2026-11-15T20:55:31.390071Z out 0 step    40 loss 0.6448`: UTC time, `out` or
+`err`, local rank, text. Carriage returns end a line too, lines are cut at 64 KiB, bytes that are no
+text are replaced. On a full disk lines are dropped, not the job.
+
+**A step on standard output**:
+`::mooring:: {"step": 40, "examples": 20480, "loss": 0.64, "total": 1200}`, one write, anywhere in a
+line. The launcher takes it and does not log it. Any program in any language may print it. A
+document with `variables` or `program` instead becomes a record of that kind.
+
+**stacks-at-stall.txt**: the stacks of all threads of all members, each time that a standstill was
+looked at. Names of functions and files, no values.
+
+**plan.json, run.json, start.json, report.json**, and of a run with `--fix` **fix.json**, are
+replaced whole, never edited. A plan has a `version`, too: one of a newer Mooring is not taken for
+free room.
+
+## How bytes are counted
+
+By the kernel, for each socket (netlink `sock_diag`). What a socket carried between the last sample
+and its end is lost. A connection that a peer opened comes from a port that nobody announced, so its
+peer is known only where an address belongs to one member; on loopback it counts as `other`.
+"""
+_CONTRACT_HEAD = f"""## The launcher's contract
+
+`launcher.pyz run CONTRACT.json`; in a pod it comes in a variable. `version` is {CONTRACT_VERSION},
+and another one is refused. Keys that are missing have their default, unknown ones are passed over,
+and one that is wrong is named in the error.
+
+"""
+
+
+def format_reference() -> str:
+    """Every record with its fields, and the contract, from their types."""
+    parts = [_FORMATS_HEAD, "## events.jsonl\n\n"]
+    for record_type in EVENTS:
+        parts.append(_record_section(record_type.kind, record_type, formats_of(record_type)))
+    common = ", ".join(f"`{each.key}` ({each.meaning})" for each in formats_of(MemberRecord))
+    parts.append(f"## samples/MEMBER.jsonl\n\nEvery line also has {common}.\n\n")
+    for member_type in MEMBER_RECORDS:
+        own = formats_of(member_type)[len(formats_of(MemberRecord)) :]
+        parts.append(_record_section(member_type.kind, member_type, own))
+    parts += [_CONTRACT_HEAD, _format_table(formats_of(Contract)), "\n"]
+    parts += _inside(formats_of(Contract))
+    return "".join(parts).rstrip() + "\n" + _FORMATS_TAIL
+
+
+def _record_section(title: str, record_type: type, formats: Iterable[FieldFormat]) -> str:
+    formats = tuple(formats)
+    says = " ".join((inspect.getdoc(record_type) or "").split())
+    return f"### {title}\n\n{says}\n\n{_format_table(formats)}\n" + "".join(_inside(formats))
+
+
+def _inside(formats: Iterable[FieldFormat]) -> Iterator[str]:
+    """The objects that fields hold, each once."""
+    for each in formats:
+        for part in each.kind.parts:
+            says = " ".join((inspect.getdoc(part) or "").split())
+            yield f"`{part.__name__}`: {says}\n\n{_format_table(formats_of(part))}\n"
+            yield from _inside(formats_of(part))
+
+
+def _format_table(formats: Iterable[FieldFormat]) -> str:
+    lines = ["| field | holds | meaning |\n|---|---|---|\n"]
+    for each in formats:
+        meaning = each.meaning.replace("|", "\\|")
+        lines.append(f"| `{each.key}` | {each.kind.words} | {meaning} |\n")
+    return "".join(lines)
+
+
 def finding_pages() -> dict[str, str]:
     """One page a check of the doctor, and a list of them."""
     groups = (
@@ -317,6 +410,7 @@ def pages() -> dict[str, str]:
         "workload-reference.md": _NOTE + workload_reference(),
         "rules.md": _NOTE + rule_reference(),
         "cli.md": _NOTE + command_reference(),
+        "formats.md": _NOTE + format_reference(),
         "permissions.md": _NOTE + permissions(),
         "python-reference.md": _NOTE + python_reference(),
         **{f"../charts/mooring/{path}": text for path, text in chart().items()},

@@ -10,7 +10,8 @@ import pytest
 from support.pages import BadPage, Command, File, difference, steps
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+ROOT_PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = sorted([*ROOT_PAGES, *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 
 
 def anchors(page: Path) -> set[str]:

@@ -5,7 +5,7 @@ allow, which all members that run there divide (`part_of_a_cpu`); then half as o
 looks of these may cost more, so that a run of some seconds has an account of its steps too. A look
 is the end of a short moment, at whose beginning the card's bytes were read, so that it shows
 whether bytes move now. Looks of some seconds are one record of the journal (`looks`): places (what
-a process does) and for each look which of them it was; see docs/architecture.md.
+a process does) and for each look which of them it was; see docs/formats.md.
 """
 
 from __future__ import annotations

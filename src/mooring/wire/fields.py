@@ -116,7 +116,7 @@ def object_of(record_type: type[R]) -> ValueKind[R]:
         except UnreadableRecord as error:
             raise WrongValue from error
 
-    return ValueKind(read, f"object ({record_type.__name__})")
+    return ValueKind(read, f"`{record_type.__name__}`", (record_type,))
 
 
 def write_values(record: DataclassInstance) -> dict[str, JsonValue]:

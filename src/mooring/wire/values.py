@@ -30,6 +30,8 @@ class ValueKind(Generic[T_co]):
 
     read: Callable[[object], T_co | None]
     words: str
+    parts: tuple[type, ...] = ()
+    """Types of the objects in it, for the documentation."""
 
 
 def _number(value: object) -> float | None:
@@ -144,7 +146,7 @@ def map_of(kind: ValueKind[T]) -> ValueKind[Mapping[str, T]]:
             if each is not None and (checked := read_one(each)) is not None
         }
 
-    return ValueKind(read, f"name → {kind.words}")
+    return ValueKind(read, f"name → {kind.words}", kind.parts)
 
 
 def map_of_optional(kind: ValueKind[T]) -> ValueKind[Mapping[str, T | None]]:
@@ -166,7 +168,7 @@ def list_of(kind: ValueKind[T]) -> ValueKind[tuple[T, ...]]:
     def read(value: object) -> tuple[T, ...]:
         return tuple(checked for each in _list(value) if (checked := read_one(each)) is not None)
 
-    return ValueKind(read, f"list of {kind.words}")
+    return ValueKind(read, f"list of {kind.words}", kind.parts)
 
 
 def list_of_readable(kind: ValueKind[T]) -> ValueKind[tuple[T, ...]]:
@@ -184,7 +186,7 @@ def list_of_readable(kind: ValueKind[T]) -> ValueKind[tuple[T, ...]]:
                 readable.append(checked)
         return tuple(readable)
 
-    return ValueKind(read, f"list of {kind.words}")
+    return ValueKind(read, f"list of {kind.words}", kind.parts)
 
 
 def choice_of(choices: type[E]) -> ValueKind[E]:

@@ -8,7 +8,7 @@ from math import ceil
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.registry import DoesNotApply, Unknown
 
-#: Where figures come from, in the words of docs/architecture.md.
+#: Where figures come from, in the words of docs/formats.md.
 SAMPLES = "samples/M.jsonl"
 READY = "samples/M.jsonl, ready"
 EVENTS = "events.jsonl"
