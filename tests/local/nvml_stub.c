@@ -30,7 +30,7 @@ int nvmlDeviceGetName(void *handle, char *name, unsigned int length) {
 int nvmlDeviceGetUtilizationRates(void *handle, utilization_t *use) {
     use->gpu = number("STUB_NVML_BUSY", 95);
     use->memory = 10;
-    return 0;
+    return (int)number("STUB_NVML_RATES", 0);
 }
 int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
     memory->total = 24ull << 30;

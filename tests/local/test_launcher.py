@@ -67,6 +67,19 @@ def test_the_exit_code_is_passed_on_and_needs_no_words(
     assert "lost_log_lines" not in exit_record
 
 
+def test_who_fails_while_its_cards_do_not_answer_has_lost_them(
+    launchers: Launchers, nvml: Path
+) -> None:
+    failing = "until grep -q kind.:.sample samples.jsonl; do sleep 0.05; done; exit 3"
+    for answers, cause in (("0", "failed"), ("15", "device-lost"), ("999", "device-lost")):
+        environ = {**os.environ, "LD_LIBRARY_PATH": str(nvml), "STUB_NVML_RATES": answers}
+        started = launchers.start(["sh", "-c", failing], environ=environ)
+        assert started.end() == 3
+        record = started.first("exit")
+        assert record["cause"] == cause
+        assert ("do not answer" in record["reason"]) is (cause == "device-lost")
+
+
 def test_commands_that_cannot_start(launchers: Launchers, tmp_path: Path) -> None:
     plain = script(tmp_path, "plain", "#!/bin/sh\n", mode=0o644)
     orphan = script(tmp_path, "orphan", "#!/no/such/interpreter\n")

@@ -46,6 +46,8 @@ class MemberFigures:
     sent_bytes: int
     launcher_cpu_s: float
     notes: tuple[str, ...]
+    cause: str | None = None
+    """How its last attempt ended, in a word: `out-of-memory`, `stopped` …"""
 
 
 @dataclass(frozen=True)
@@ -262,6 +264,7 @@ def _member(member: MemberView) -> MemberFigures:
         sent_bytes=totals.tx_bytes,
         launcher_cpu_s=totals.launcher_cpu_s,
         notes=member.notes,
+        cause=member.cause.value if member.cause is not None else None,
     )
 
 

@@ -25,7 +25,7 @@ from mooring.wire.events import (
     StallNoted,
     Surroundings,
 )
-from mooring.wire.members import Budget, Exit, Program, Ready, Running, Step
+from mooring.wire.members import Budget, EndCause, Exit, Program, Ready, Running, Step
 from mooring.wire.samples import Sample
 
 #: Rates are taken over this many seconds: long enough for slow steps, short enough to be live.
@@ -84,6 +84,8 @@ class MemberView:
     attempt: int = 0
     exit_code: int | None = None
     reason: str = ""
+    cause: EndCause | None = None
+    """How its last attempt ended, as its launcher says."""
     steps_by_rank: dict[int, int] = field(default_factory=dict)
     last_step: int | None = None
     total_steps: int | None = None
@@ -149,7 +151,7 @@ class MemberView:
             case Step():
                 self._step(record)
             case Ready():
-                self.budget, self.notes = record.budget, record.notes
+                self.budget, self.notes, self.cause = record.budget, record.notes, None
             case Running():
                 self.processes = len(record.pids)
                 self.running_s = record.t if self.running_s is None else self.running_s
@@ -159,6 +161,7 @@ class MemberView:
                 if note and note not in self.notes:
                     self.notes = (*self.notes, note)
             case Exit():
+                self.cause = record.cause
                 for lost, what in (
                     (record.lost_log_lines, "lines of its log"),
                     (record.lost_records, "records of its measurements"),

@@ -66,6 +66,15 @@ def report_of(run: RunRecord) -> Report:
     return figures(view)
 
 
+def test_how_a_member_ended_is_a_word(run: RunRecord) -> None:
+    said = "over its memory limit of 1 GiB"
+    samples(run, "worker-0", {"t": 9.0, "kind": "exit", "code": 137, "reason": said})
+    new = {"t": 9.0, "kind": "exit", "v": 2, "code": 1, "cause": "device-lost"}
+    samples(run, "ps-0", new)  # type: ignore[arg-type]
+    causes = {member.member: member.cause for member in report_of(run).members}
+    assert causes == {"worker-0": "out-of-memory", "ps-0": "device-lost", "ps-1": None}
+
+
 def test_totals_go_on_over_a_restart(run: RunRecord) -> None:
     samples(
         run,
