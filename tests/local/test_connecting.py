@@ -66,7 +66,7 @@ def test_a_job_is_followed_from_its_submission_to_its_end(service: Service, tmp_
     assert sorted((one.member, one.step, one.loss) for one in steps) == [
         (f"worker-{index}", number, 1 / number) for index in range(2) for number in (1, 2, 3)
     ]
-    assert (steps[0].total, steps[0].examples, steps[0].rank) == (3, 10, 0)
+    assert (steps[0].total, steps[0].examples, steps[0].rank, steps[0].count) == (3, 10, 0, 1)
     result = run.wait()
     assert (result.succeeded, result.phase, result.run) == (True, "Succeeded", run.status().run)
     assert result.report is not None
@@ -102,6 +102,8 @@ def test_jobs_that_wait_are_listed_stopped_and_have_no_run(
     large = {"worker": {"replicas": 1, "resources": {"cpu": 100_000}}}
     first, second = (queue.submit(job(tmp_path, roles=large)) for _ in range(2))
     assert [each.id for each in queue.runs(unfinished=True)] == [second.id, first.id]
+    assert [each.id for each in queue.runs(limit=1)] == [second.id]
+    assert len(queue.runs(limit=5000)) == 2
     status = until(lambda: first.status() if first.status().reason else None, "why it waits")
     assert (status.phase, status.ended, status.run, status.position) == ("Queued", False, "", 1)
     with pytest.raises(mooring.NotFound, match="has no run yet"):

@@ -25,6 +25,7 @@ from mooring.report.progress import Progress
 REST_S = 0.2
 #: A service that is replaced listens again by then.
 _PATIENCE_S = 60.0
+_AT_ONCE = 1000
 _REPORT = TypeAdapter(Report)
 _PROGRESS = TypeAdapter(Progress)
 T = TypeVar("T")
@@ -163,13 +164,20 @@ class Followed:
 
 def list_runs(unfinished: bool, limit: int) -> Talk[tuple[Followed, ...]]:
     """Jobs that wait, then runs, the latest first."""
-    waiting = yield Ask(f"/jobs?unfinished=true&fields=id,run,state&limit={limit}")
-    found = [Followed(job=one["id"]) for one in waiting["jobs"] if one["state"] == "queued"]
+    at_once = min(limit, _AT_ONCE)
+    found: list[Followed] = []
+    after = ""
+    while len(found) < limit:
+        told = yield Ask(f"/jobs?state=queued&fields=id&limit={at_once}{after}")
+        found += [Followed(job=one["id"]) for one in told["jobs"]]
+        if told["next"] is None:
+            break
+        after = f"&next={told['next']}"
     after = ""
     while True:
         fields = "fields=run,queue_job"
         kind = "true" if unfinished else "false"
-        told = yield Ask(f"/runs?{fields}&unfinished={kind}&limit={min(limit, 1000)}{after}")
+        told = yield Ask(f"/runs?{fields}&unfinished={kind}&limit={at_once}{after}")
         for one in told["runs"]:
             of = Followed(job=one["queue_job"]) if one["queue_job"] else Followed(run=one["run"])
             # A job that had to wait has several runs.

@@ -57,6 +57,7 @@ def _step(name: str, told: Answer) -> Step:
         loss=_number(told.get("loss")),
         examples=_whole(told.get("examples")),
         rank=_whole(told.get("r")) or 0,
+        count=_whole(told.get("n")) or 1,
     )
 
 

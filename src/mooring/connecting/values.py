@@ -40,7 +40,11 @@ class JobResult:
 
 @dataclass(frozen=True)
 class Step:
-    """What a member reported of a step, at `at_s` (Unix seconds). What it did not say is None."""
+    """What a member reported of a step, at `at_s` (Unix seconds). What it did not say is None.
+
+    Steps that follow each other within a fifth of a second are one: `count` says how many, `step`
+    and `loss` are of the last, `examples` of all of them.
+    """
 
     member: str
     at_s: float
@@ -49,3 +53,4 @@ class Step:
     loss: float | None = None
     examples: int | None = None
     rank: int = 0
+    count: int = 1
