@@ -40,6 +40,7 @@ class Submission(Document):
     stacks: bool = True
     umask: Annotated[int, Field(ge=0, le=0o777)] = 0o022
     foreground: bool = False
+    """Its process is a `moor run`, which has all that it needs by itself."""
 
 
 class Environment(Document):

@@ -116,6 +116,7 @@ class QueueService:
             await asyncio.sleep(_LOOK_EVERY_S if busy else _IDLE_LOOK_EVERY_S)
             with contextlib.suppress(StoreFull):
                 self._supervision.tell_again()
+                self._supervision.look_at_foreground()
                 if self.machine.look():
                     self._supervision.note_running()
                     self._changed()
@@ -169,6 +170,7 @@ class QueueService:
     def _hold_round(self) -> None:
         self.machine.look()
         self._supervision.note_running()
+        self._supervision.look_at_foreground()
         if not any(waits(each) or each.may_grow for each in self.roster):
             return
         # Ageing and times that have come change the answer although nothing has happened.
@@ -199,13 +201,14 @@ class QueueService:
             return
         changed: dict[str, QueueEntry] = {}
         events = []
+        admitted = {each.job for each in decisions if isinstance(each, queue.Admit)}
         for decision in decisions:
             before = changed.get(decision.job) or self.roster[decision.job].entry
             changed[before.id], event = self._after(decision, before)
             events.append(event)
         self.roster.change_all(list(changed.values()), events)
         for job_id, after in changed.items():
-            if after.state is EntryState.STARTING and after.supervisor is None:
+            if after.state is EntryState.STARTING and job_id in admitted:
                 self._supervision.start(job_id)
             else:
                 self._supervision.tell(job_id)
