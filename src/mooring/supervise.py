@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from mooring.backends.local.queue.wanted_watch import WantedWatch, only_supervis
 from mooring.model.errors import MooringError
 from mooring.model.status import Phase
 from mooring.record import RunName, RunRecord
+from mooring.record.private import is_full
 from mooring.record.process_mark import mark_of
 from mooring.report.finish import write_report
 from mooring.run_loop import Result
@@ -37,6 +40,7 @@ from mooring.run_loop import Result
 #: Exit codes that only the service's log shows.
 _NOT_WANTED = 3
 _UNREADABLE = 4
+_SPACE_POLL_S = 1.0
 
 
 def main(arguments: list[str]) -> int:
@@ -49,14 +53,26 @@ def main(arguments: list[str]) -> int:
             # Each admission is supervised once: this process was started very late.
             return _NOT_WANTED
         name = SupervisorName(pid=os.getpid(), mark=mark_of(os.getpid()))
-        folder.write_supervisor(number, name)
+        _once_there_is_space(lambda: folder.write_supervisor(number, name))
         admission, submission = folder.admission(number), folder.submission()
         if admission is None or submission is None:
             print("its admission or its submission cannot be read", file=sys.stderr)
             return _UNREADABLE
         outcome = _supervise(folder, admission, submission)
-        folder.write_outcome(number, outcome)
+        _once_there_is_space(lambda: folder.write_outcome(number, outcome))
     return 0
+
+
+def _once_there_is_space(write: Callable[[], None]) -> None:
+    """On a full disk again and again: without what is to be written the service would guess."""
+    while True:
+        try:
+            write()
+            return
+        except OSError as error:
+            if not is_full(error):
+                raise
+        time.sleep(_SPACE_POLL_S)
 
 
 def _supervise(folder: JobFolder, admission: Admission, submission: Submission) -> Outcome:
@@ -70,6 +86,9 @@ def _supervise(folder: JobFolder, admission: Admission, submission: Submission) 
         ending = Ending.ENDED if watch.released is None else Ending.RELEASED
         return _outcome(ending, Phase.STOPPED, str(error), unused, admission.restarts)
     except MooringError as error:
+        if is_full(error.__cause__):
+            said = f"the disk was full: {error}"
+            return _outcome(Ending.NO_ROOM, Phase.PENDING, said, unused, admission.restarts)
         return _outcome(Ending.ENDED, Phase.FAILED, str(error), unused, admission.restarts)
     except Exception as error:
         traceback.print_exc()

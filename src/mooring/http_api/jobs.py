@@ -42,7 +42,7 @@ async def submit(service: QueueService, new: NewJob) -> Candidate:
         check=new.check,
         stacks=new.stacks,
         umask=new.umask,
-        foreground=new.foreground is not None,
+        foreground=new.foreground,
     )
     environment = Environment(variables=new.environment, given=new.given)
     try:

@@ -24,7 +24,6 @@ from mooring.backends.local.queue.retention import keep_within
 from mooring.backends.local.queue.roster import Roster
 from mooring.backends.local.queue.service import QueueService
 from mooring.backends.local.queue.socket_path import short_path
-from mooring.backends.local.queue.store import Store
 from mooring.http_api.app import make_app
 from mooring.model.errors import BadInput, RunFailed
 from mooring.model.resources import Resources
@@ -89,7 +88,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    roster = Roster(home, Store(home.database), time.time)
+    roster = Roster.opened(home, time.time)
     service = QueueService(roster, machine, pools)
     runner = web.AppRunner(make_app(service), access_log=None, shutdown_timeout=_CLOSE_S)
     await runner.setup()

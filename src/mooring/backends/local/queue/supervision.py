@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from mooring.backends.local.clean import clean_run
@@ -31,6 +32,7 @@ from mooring.backends.local.queue.supervisors import (
 from mooring.model.member import Restart
 from mooring.model.status import Phase
 from mooring.record import RunRecord, read_lines, runs_dir
+from mooring.record.private import is_full
 from mooring.record.process_mark import of_this_boot
 from mooring.record.runs import open_run
 from mooring.spec import TrainingJob
@@ -133,17 +135,23 @@ class Supervision:
     async def _start(self, job_id: str) -> None:
         """Called again after a crash: a second process for the same admission does nothing. A job
         in the foreground has its process, which waits for its admission."""
-        entry, folder = self._roster[job_id].entry, self._roster.folder(job_id)
-        try:
-            folder.write_admission(admission_of(entry, self._machine))
-            folder.write_wanted(wanted_of(entry))
-            if entry.foreground:
-                return
-            child = start_supervisor(folder, entry.admission)
-        except OSError as error:
-            log.error("cannot start the supervisor of %s: %s", job_id, error)
-            reason = f"its supervising process could not be started: {error}"
-            await self._until_written(job_id, lambda: self._lost(job_id, reason, None))
+        while (candidate := self._roster.get(job_id)) is not None:
+            entry, folder = candidate.entry, self._roster.folder(job_id)
+            try:
+                folder.write_admission(admission_of(entry, self._machine))
+                folder.write_wanted(wanted_of(entry))
+                if entry.foreground:
+                    return
+                child = start_supervisor(folder, entry.admission)
+                break
+            except OSError as error:
+                log.error("cannot start the supervisor of %s: %s", job_id, error)
+                if not is_full(error):
+                    reason = f"its supervising process could not be started: {error}"
+                    await self._until_written(job_id, partial(self._lost, job_id, reason, None))
+                    return
+            await asyncio.sleep(_RETRY_S)
+        else:
             return
         name = self._processes.own(child)
         if name is None:
