@@ -13,6 +13,7 @@ from typing import Protocol
 
 from mooring import frameworks
 from mooring.app import NoRoom, Promised, Refused, StoppedBefore, Where
+from mooring.backends.local.holders import of_machine
 from mooring.backends.local.machine import this_machine
 from mooring.backends.local.occupancy import NodeCut
 from mooring.backends.local.preparing import Given, prepare
@@ -109,7 +110,7 @@ def _check(asked: RunRequest, where: Where) -> None:
     machine = NodeCut(this_machine(), where.virtual_nodes, where.nic_mbps).snapshot([])
     _, plan = plan_job(asked.job, machine, asked.source, scores=False)
     if isinstance(plan, Refusal):
-        raise Refused(plan)
+        raise Refused(replace(plan, sentence=of_machine(plan.sentence)))
 
 
 def _wait(turn: Turn, told: Told) -> Admission | None:

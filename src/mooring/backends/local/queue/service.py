@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from mooring.backends.local.holders import of_machine
 from mooring.backends.local.queue import entry as entries
 from mooring.backends.local.queue.admission import Candidate, Round, Sharing, round_of
 from mooring.backends.local.queue.documents import Admission, PromisedPlan
@@ -82,7 +83,11 @@ class QueueService:
         if self._sentences is None:
             now_s = self.roster.now()
             decisions = self.round().decide(now_s, explain=True)
-            said = {one.job: one.sentence for one in decisions if isinstance(one, queue.Wait)}
+            said = {
+                one.job: of_machine(one.sentence)
+                for one in decisions
+                if isinstance(one, queue.Wait)
+            }
             for candidate in self.roster:
                 entry = candidate.entry
                 if waits(candidate) and entry.not_before_s > now_s:
