@@ -10,18 +10,17 @@ must be for its own admission.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
+import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from mooring.app import NoRoom, Promised, StoppedBefore, Where, run_job
 from mooring.backends.local.preparing import Given
 from mooring.backends.local.queue.documents import (
-    Action,
     Admission,
     Ending,
     Outcome,
@@ -29,10 +28,11 @@ from mooring.backends.local.queue.documents import (
     SupervisorName,
 )
 from mooring.backends.local.queue.folders import JobFolder
+from mooring.backends.local.queue.wanted_watch import WantedWatch, only_supervisor
 from mooring.model.errors import MooringError
-from mooring.model.plan import Plan
 from mooring.model.status import Phase
 from mooring.record import RunName, RunRecord
+from mooring.record.private import is_full
 from mooring.record.process_mark import mark_of
 from mooring.report.finish import write_report
 from mooring.run_loop import Result
@@ -40,81 +40,12 @@ from mooring.run_loop import Result
 #: Exit codes that only the service's log shows.
 _NOT_WANTED = 3
 _UNREADABLE = 4
-
-
-class Watch:
-    """What the service wants of the run: where its members are to be, and why it is to end; the
-    latter may also be wanted by somebody who has left a file for it (`moor stop` without the
-    service)."""
-
-    def __init__(self, folder: JobFolder, job: str, admission: Admission) -> None:
-        self._folder, self._job, self._admission = folder, job, admission.number
-        self._promise = admission.plan
-        self._plan: Plan | None = None
-        self._stamp: tuple[int, int] | None = None
-        self._reason: str | None = None
-        self._told = False
-        self._now = False
-        self.run: RunRecord | None = None
-        self.released: str | None = None
-        """Why the job has to give its place back, once it has to."""
-
-    def reason(self) -> str | None:
-        """None while it is to go on. Another text than before is a second request, which does not
-        wait for the members."""
-        self._look_at_wanted()
-        if self.run is not None and self.run.stop_file.exists():
-            self._look_at_stop_file(self.run.stop_file)
-        if self._now and self._told:
-            return f"{self._reason}, without grace"
-        self._told = self._reason is not None
-        return self._reason
-
-    def plan(self) -> Plan:
-        """The same object until another plan is wanted."""
-        self._look_at_wanted()
-        if self._plan is None:
-            self._plan = self._promise.plan(self._job)
-        return self._plan
-
-    def _look_at_wanted(self) -> None:
-        try:
-            stat = self._folder.wanted_file.stat()
-        except OSError:
-            return
-        stamp = (stat.st_mtime_ns, stat.st_ino)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
-        wanted = self._folder.wanted()
-        if wanted is None:
-            return
-        if wanted.admission != self._admission:
-            self._ask("it was admitted anew", now=False)
-            return
-        if wanted.plan is not None and wanted.plan.number > self._promise.number:
-            self._promise, self._plan = wanted.plan, None
-        if wanted.action is Action.RELEASE and self._reason is None:
-            self.released = wanted.reason
-            self._ask(wanted.reason, now=wanted.now)
-        elif wanted.action is Action.STOP:
-            # For good, also if it is giving way already.
-            self.released = None
-            self._ask(wanted.reason, now=wanted.now)
-
-    def _look_at_stop_file(self, path: Path) -> None:
-        with suppress(OSError):
-            self.released = None
-            self._ask("asked to stop", now=path.read_text(encoding="utf-8").startswith("now"))
-
-    def _ask(self, reason: str, *, now: bool) -> None:
-        self._reason = self._reason or reason
-        self._now = self._now or now
+_SPACE_POLL_S = 1.0
 
 
 def main(arguments: list[str]) -> int:
     folder, number = JobFolder(Path(arguments[0])), int(arguments[1])
-    with _only_one(folder) as mine:
+    with only_supervisor(folder) as mine:
         wanted = folder.wanted() if mine else None
         if wanted is None or wanted.admission != number:
             return _NOT_WANTED
@@ -122,32 +53,30 @@ def main(arguments: list[str]) -> int:
             # Each admission is supervised once: this process was started very late.
             return _NOT_WANTED
         name = SupervisorName(pid=os.getpid(), mark=mark_of(os.getpid()))
-        folder.write_supervisor(number, name)
+        _once_there_is_space(lambda: folder.write_supervisor(number, name))
         admission, submission = folder.admission(number), folder.submission()
         if admission is None or submission is None:
             print("its admission or its submission cannot be read", file=sys.stderr)
             return _UNREADABLE
         outcome = _supervise(folder, admission, submission)
-        folder.write_outcome(number, outcome)
+        _once_there_is_space(lambda: folder.write_outcome(number, outcome))
     return 0
 
 
-@contextmanager
-def _only_one(folder: JobFolder) -> Iterator[bool]:
-    """Whether this is the only supervisor of the job; the kernel lets go when it dies."""
-    fd = os.open(folder.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(fd)
+def _once_there_is_space(write: Callable[[], None]) -> None:
+    """On a full disk again and again: without what is to be written the service would guess."""
+    while True:
+        try:
+            write()
+            return
+        except OSError as error:
+            if not is_full(error):
+                raise
+        time.sleep(_SPACE_POLL_S)
 
 
 def _supervise(folder: JobFolder, admission: Admission, submission: Submission) -> Outcome:
-    watch = Watch(folder, submission.name, admission)
+    watch = WantedWatch(folder, submission.name, admission)
     unused = admission.first_epoch - 1
     try:
         result = _run(folder, admission, submission, watch)
@@ -157,6 +86,9 @@ def _supervise(folder: JobFolder, admission: Admission, submission: Submission) 
         ending = Ending.ENDED if watch.released is None else Ending.RELEASED
         return _outcome(ending, Phase.STOPPED, str(error), unused, admission.restarts)
     except MooringError as error:
+        if is_full(error.__cause__):
+            said = f"the disk was full: {error}"
+            return _outcome(Ending.NO_ROOM, Phase.PENDING, said, unused, admission.restarts)
         return _outcome(Ending.ENDED, Phase.FAILED, str(error), unused, admission.restarts)
     except Exception as error:
         traceback.print_exc()
@@ -178,7 +110,9 @@ def _outcome(ending: Ending, phase: Phase, reason: str, epoch: int, restarts: in
     )
 
 
-def _run(folder: JobFolder, admission: Admission, submission: Submission, watch: Watch) -> Result:
+def _run(
+    folder: JobFolder, admission: Admission, submission: Submission, watch: WantedWatch
+) -> Result:
     job = folder.job(submission.source)
     environment = folder.environment()
     if environment is None:

@@ -232,8 +232,10 @@ def test_without_a_service_a_submission_says_so(tmp_path: Path) -> None:
 
 
 def test_a_run_beside_the_queue_holds_what_it_holds(service: Service, tmp_path: Path) -> None:
+    service.stop()
     with service.moor.started("run", waiting_job(tmp_path, "outside")):
         until(lambda: service.moor.runs(), "a run")
+        service.start()
         [job_id] = service.submit(waiting_job(tmp_path, "a"))
         until(lambda: "insufficient cpu" in service.job(job_id)["reason"], "it waits")
         release(tmp_path, "outside")

@@ -30,6 +30,8 @@ NOT_FOR_A_RUN = {
     "mooring.backends.kubernetes.api": "commands on a cluster",
     "mooring.report.html": "moor report -o html",
     "jinja2": "the same",
+    "mooring.queued_run": "machines with a service",
+    "http.client": "the same",
     "asyncio": "commands on a cluster",
     "email": "reading the metadata of installed packages",
     "importlib.metadata": "the same",

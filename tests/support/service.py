@@ -40,6 +40,15 @@ class Service:
         return self.moor.home / "service.log"
 
     def start(self) -> None:
+        self.launch()
+        self.until_listening()
+
+    def until_listening(self) -> None:
+        until(lambda: self.client.is_there() or self._died(), "the service listens", 60)
+        assert not self._died(), self.log.read_text()
+
+    def launch(self) -> None:
+        """Without waiting until it listens."""
         self.moor.home.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -49,8 +58,6 @@ class Service:
                 stderr=log,
                 env={**self.moor.env, **self.env},
             )
-        until(lambda: self.client.is_there() or self._died(), "the service listens", 30)
-        assert not self._died(), self.log.read_text()
 
     def _died(self) -> bool:
         return self.process is not None and self.process.poll() is not None

@@ -112,9 +112,8 @@ def _next_run(ended: RunRecord, screen: RunScreen, signals: StopSignals) -> RunR
         from mooring.cli import queue_jobs
 
         job = queue_jobs.settled(ended.info.queue_job, ended.info.id)
-        if job is None:
-            return None
-        return queue_jobs.wait_for_run(str(job["id"]), lambda: bool(signals.take()))
+        if job is not None:
+            return queue_jobs.wait_for_run(str(job["id"]), lambda: bool(signals.take()))
     # A probe may also end by itself. Its process then goes on at once, any other ends.
     probed = screen.view.reason == PROBED
     until_s = time.monotonic() + (float("inf") if probed else _LEAVES_S)

@@ -7,16 +7,21 @@ no error is lost, afterwards into that folder. The parent waits until the job ha
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
+from mooring.backends.local.queue.folders import queue_home
+from mooring.backends.local.queue.turn import WaitingPlace
 from mooring.cli.ending import EXIT_INTERRUPTED, tell_end
+from mooring.cli.queue_wait import standing
 from mooring.cli.say import say
 from mooring.interrupts import StopSignals
 from mooring.model.status import Phase
@@ -27,6 +32,8 @@ from mooring.report.view import RunView
 
 _POLL_S = 0.05
 _MOST_FDS = 4096
+#: What the child announces begins so, unless it is the path of a run.
+_QUEUED = b"queued "
 
 
 class Child:
@@ -37,19 +44,32 @@ class Child:
 
     def started(self, run: RunRecord) -> None:
         """Print into the run's folder from here on, and tell the parent where that is."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        output = os.open(run.output_file, flags, 0o600)
-        for fd in (1, 2):
-            os.dup2(output, fd)
-        os.close(output)
+        _print_into(run.output_file)
+        self._announce(os.fsencode(run.root))
+
+    def waits(self, place: WaitingPlace) -> None:
+        """Wait for the job's turn in the machine's queue alone; the parent tells its place."""
+        if self._announce_fd >= 0:
+            _print_into(queue_home().job(place.job_id).log_file)
+            self._announce(_QUEUED + json.dumps(asdict(place)).encode())
+
+    def _announce(self, what: bytes) -> None:
         if self._announce_fd >= 0:
             # A parent that was killed meanwhile does not matter: the run is on its own.
             with suppress(OSError):
-                os.write(self._announce_fd, os.fsencode(run.root))
+                os.write(self._announce_fd, what)
             os.close(self._announce_fd)
             self._announce_fd = -1
+
+
+def _print_into(path: Path) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    output = os.open(path, flags, 0o600)
+    for fd in (1, 2):
+        os.dup2(output, fd)
+    os.close(output)
 
 
 class Parent:
@@ -67,8 +87,12 @@ class Parent:
         An interruption meanwhile stops the run: nobody knows its name yet.
         """
         with StopSignals() as signals:
-            root = self._announced(signals)
-            run = open_run(root) if root is not None else None
+            announced = self._announced(signals)
+            if announced.startswith(_QUEUED):
+                place = WaitingPlace(**json.loads(announced.removeprefix(_QUEUED)))
+                _tell_queued(place, quiet=quiet)
+                return 0
+            run = open_run(Path(os.fsdecode(announced))) if announced else None
             if run is None:
                 # It was refused, or failed before it had a folder, and has said why.
                 return self._wait_for_child(signals)
@@ -86,15 +110,14 @@ class Parent:
             self._wait_for_child(signals)
         return tell_end(console, run, read_report(run), quiet=quiet)
 
-    def _announced(self, signals: StopSignals) -> Path | None:
-        """The run's folder; None if the child ended without one."""
+    def _announced(self, signals: StopSignals) -> bytes:
+        """The run's folder, or where it waits in the queue; nothing if the child ended without."""
         os.set_blocking(self._announced_fd, False)
         try:
             while True:
                 self._pass_on(signals)
                 with suppress(BlockingIOError):
-                    root = os.read(self._announced_fd, 1 << 16)
-                    return Path(os.fsdecode(root)) if root else None
+                    return os.read(self._announced_fd, 1 << 16)
                 time.sleep(_POLL_S)
         finally:
             os.close(self._announced_fd)
@@ -138,6 +161,16 @@ def divide() -> Child | Parent:
     os.closerange(3, announce_fd)
     os.closerange(announce_fd + 1, _MOST_FDS)
     return Child(announce_fd)
+
+
+def _tell_queued(place: WaitingPlace, *, quiet: bool) -> None:
+    if quiet:
+        say(place.job_id)
+        return
+    say(f"{standing(place)}: {place.reason}" if place.reason else standing(place))
+    say(f"  follow it   moor attach {place.job_id}")
+    say(f"  see why     moor ps, moor explain {place.job_id}")
+    say(f"  stop it     moor stop {place.job_id}")
 
 
 def _tell(run: RunRecord, *, quiet: bool, probe: bool) -> None:

@@ -139,7 +139,7 @@ def _open_standard_streams() -> None:
 
 
 def _explain(error: Exception) -> int:
-    from mooring.app import Refused
+    from mooring.app import Refused, StoppedBefore
     from mooring.model.errors import BadInput, MooringError, NotInstalled
 
     if isinstance(error, BadInput):
@@ -149,6 +149,9 @@ def _explain(error: Exception) -> int:
     if isinstance(error, Refused):
         say(f"not placed: {error}", err=True)
         return 2
+    if isinstance(error, StoppedBefore):
+        say(f"stopped: {error}", err=True)
+        return 130
     if isinstance(error, NotInstalled):
         say(f"not installed: {error}", err=True)
         return 2

@@ -18,12 +18,14 @@ from mooring.cli.run_command import CommandOptions, RunCommand, command_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mooring.app import Where
+    from mooring.app import Promised, Where
     from mooring.backends.local.preparing import Given
+    from mooring.backends.local.queue.turn import WaitingPlace
     from mooring.cli.viewer import ViewOptions
     from mooring.doctor import Diagnosis
     from mooring.doctor.probing import Compared, Probed
     from mooring.model.plan import Plan
+    from mooring.queued_run import CarryOut
     from mooring.record import RunRecord
     from mooring.record.logs import LogLine
     from mooring.run_loop import Result
@@ -203,7 +205,13 @@ def start_job(
         if isinstance(side, Parent):
             return side.wait(asked.console(), quiet=quiet, probe=probing is not None)
         view = replace(view, lines=False)
-        asked = replace(asked, console=cache(plain_console), view=view, on_start=side.started)
+        asked = replace(
+            asked,
+            console=cache(plain_console),
+            view=view,
+            on_start=side.started,
+            on_wait=side.waits,
+        )
     if probing is None:
         return _report(asked, _carry_out(asked, start.job, start.directory))
     return _with_probe(asked, start.job, start.directory, probing)
@@ -237,6 +245,8 @@ class _Asked:
     start: JobStart
     view: ViewOptions
     on_start: Callable[[RunRecord], None] = lambda run: None
+    on_wait: Callable[[WaitingPlace], None] | None = None
+    """Instead of showing that it waits for its turn."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +265,7 @@ def _carry_out(
     stop_when: Callable[[], str | None] = lambda: None,
 ) -> _Ended:
     from mooring.app import run_job
+    from mooring.backends.local.queue.socket_path import service_socket
     from mooring.cli.viewer import Viewer
 
     with Viewer(asked.console, asked.view) as viewer:
@@ -270,21 +281,61 @@ def _carry_out(
             viewer.follow(run)
             on_start(run)
 
-        result = run_job(
-            job,
-            job_dir=asked.start.origin.folder,
-            where=asked.start.where,
-            directory=directory,
-            source=asked.start.origin.source,
-            on_plan=planned,
-            on_start=started,
-            on_tick=viewer.tick,
-            stop_when=stop_when,
-            stacks=asked.start.stacks,
-            given=asked.start.given,
-            fork_server=asked.start.fork_server,
-        )
+        def carry_out(
+            where: Where,
+            promised: Promised | None = None,
+            wanted_to_stop: Callable[[], str | None] = lambda: None,
+        ) -> Result:
+            return run_job(
+                job,
+                job_dir=asked.start.origin.folder,
+                where=where,
+                directory=directory,
+                source=asked.start.origin.source,
+                on_plan=planned,
+                on_start=started,
+                on_tick=viewer.tick,
+                stop_when=lambda: stop_when() or wanted_to_stop(),
+                stacks=asked.start.stacks,
+                given=asked.start.given,
+                fork_server=asked.start.fork_server,
+                promised=promised,
+            )
+
+        if service_socket().exists():
+            result = _in_turn(asked, job, carry_out)
+        else:
+            result = carry_out(asked.start.where)
     return _Ended(result, viewer.showed)
+
+
+def _in_turn(asked: _Asked, job: TrainingJob, carry_out: CarryOut) -> Result:
+    """Where a service runs on this machine: once its queue has given the job a place."""
+    from mooring.cli.queue_wait import QueueWait
+    from mooring.queued_run import RunRequest, Told, run_in_turn
+
+    start, wait = asked.start, QueueWait(asked.console)
+    shown = asked.on_wait or (lambda place: None if asked.view.quiet else wait.show(place))
+
+    def note(text: str) -> None:
+        wait.close()
+        if not asked.view.quiet:
+            asked.console().print(text, style="dim", soft_wrap=True)
+
+    def begin(
+        where: Where,
+        promised: Promised | None = None,
+        wanted_to_stop: Callable[[], str | None] = lambda: None,
+    ) -> Result:
+        wait.close()
+        return carry_out(where, promised, wanted_to_stop)
+
+    origin = start.origin
+    request = RunRequest(job, origin.folder, origin.source, start.where, start.given)
+    try:
+        return run_in_turn(request, begin, Told(shown, note))
+    finally:
+        wait.close()
 
 
 def _save(asked: _Asked) -> list[str]:

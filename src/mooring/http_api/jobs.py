@@ -42,6 +42,7 @@ async def submit(service: QueueService, new: NewJob) -> Candidate:
         check=new.check,
         stacks=new.stacks,
         umask=new.umask,
+        foreground=new.foreground,
     )
     environment = Environment(variables=new.environment, given=new.given)
     try:
@@ -49,7 +50,7 @@ async def submit(service: QueueService, new: NewJob) -> Candidate:
             folder.create(job, submission, environment)
         except OSError as error:
             raise RunFailed(f"cannot keep the job in {folder.root}: {error.strerror}") from error
-        if job.spec.files:
+        if job.spec.files and new.foreground is None:
             names, target = list(job.spec.files), folder.files_dir
             await asyncio.to_thread(staging.copy_files, names, Path(new.folder), target)
         entry = QueueEntry(
@@ -62,6 +63,8 @@ async def submit(service: QueueService, new: NewJob) -> Candidate:
             members=members,
             pool=job.spec.pool or "",
             priority=job.spec.priority,
+            foreground=new.foreground is not None,
+            supervisor=new.foreground,
         )
         return service.roster.add(entry, job)
     except BaseException:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mooring.backends.local.queue.documents import SupervisorName
+
 #: Variables of the largest environment that a kernel starts a program with.
 MOST_VARIABLES = 10_000
 
@@ -37,6 +39,9 @@ class NewJob(ApiModel):
     stacks: bool = Field(True, description="Look at what programs do while they train.")
     umask: Annotated[int, Field(ge=0, le=0o777)] = Field(
         0o022, description="The submitter's, for files that members make."
+    )
+    foreground: SupervisorName | None = Field(
+        None, description="The process that carries the job out itself, once it has its turn."
     )
 
 

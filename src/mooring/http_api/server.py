@@ -23,7 +23,6 @@ from mooring.backends.local.queue.pools_file import PoolsWatch
 from mooring.backends.local.queue.retention import keep_within
 from mooring.backends.local.queue.roster import Roster
 from mooring.backends.local.queue.service import QueueService
-from mooring.backends.local.queue.store import Store
 from mooring.http_api.app import make_app
 from mooring.http_api.guarding import Guard
 from mooring.http_api.listening import TcpAddress, served_by, tcp_listener, unix_listener
@@ -116,7 +115,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    roster = Roster(home, Store(home.database), time.time)
+    roster = Roster.opened(home, time.time)
     service = QueueService(roster, machine, pools)
     working = asyncio.ensure_future(service.run())
     stopping = asyncio.ensure_future(ended.wait())

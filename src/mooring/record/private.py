@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,12 @@ from typing import IO
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether it says that the disk, or what its owner may use of it, is full."""
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return isinstance(error, OSError) and error.errno in full
 
 
 def make_folder(path: Path) -> Path:

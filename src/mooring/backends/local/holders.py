@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.backends.local.machine import this_machine
+from mooring.brain.explain import NOT_EVEN_EMPTY
 from mooring.model.cluster import Node, format_cpus
 from mooring.model.plan import Refusal
 from mooring.model.resources import format_cpu, format_memory
@@ -16,6 +17,8 @@ from mooring.record import holding_runs
 from mooring.record.plan_file import Holding, read_holdings
 
 _MOST_RUNS = 5
+#: What sentences of the queue call the nodes together.
+THIS_MACHINE = "this machine"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,12 @@ def with_holders(refusal: Refusal) -> Refusal:
     """The refusal of a job on this machine, with who holds what it misses in its sentence."""
     holders = [Holder(run.info.id, tuple(read_holdings(run.plan_file))) for run in holding_runs()]
     said = list(held_sentences(refusal, this_machine(), holders))
-    return replace(refusal, sentence="; ".join([refusal.sentence, *said]))
+    return replace(refusal, sentence="; ".join([of_machine(refusal.sentence), *said]))
+
+
+def of_machine(sentence: str) -> str:
+    """A planner's sentence in the words of somebody who has one machine."""
+    return sentence.replace(NOT_EVEN_EMPTY, "it would not fit even on the empty machine")
 
 
 def held_sentences(refusal: Refusal, machine: Node, holders: Sequence[Holder]) -> Iterator[str]:

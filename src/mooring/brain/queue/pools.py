@@ -135,7 +135,9 @@ def demand(pool: str, waiting: Iterable[QueuedGang], running: Iterable[RunningGa
     return resources_of([sum(charge[k] for charge in charges) for k in _KINDS])
 
 
-def check_pools(pools: Sequence[PoolSpec], capacity: Resources) -> tuple[Problem, ...]:
+def check_pools(
+    pools: Sequence[PoolSpec], capacity: Resources, place: str = "the cluster"
+) -> tuple[Problem, ...]:
     """Promises that cannot be kept: guarantees beyond the cluster, caps below the guarantee."""
     found = []
     names = [pool.name for pool in pools]
@@ -149,6 +151,6 @@ def check_pools(pools: Sequence[PoolSpec], capacity: Resources) -> tuple[Problem
             limits = [0 if amount >= UNLIMITED else amount for amount in amount_of(pool.cap)]
             found.append(Problem(f"pools.{pool.name}.cap", str(resources_of(limits)), accepted))
     if not total.fits_in(capacity):
-        accepted = f"guarantees of {capacity} in all, which is what the cluster has"
+        accepted = f"guarantees of {capacity} in all, which is what {place} has"
         found.append(Problem("pools", f"guarantees of {total} in all", accepted))
     return tuple(found)

@@ -76,6 +76,7 @@ class Scene:
         self._impartial = can(type(planner), Impartial)
         self.now_s = now_s
         self.policy = state.policy
+        self.place = state.place
         if books is None:
             books = Books(state)
         self.memory = books.memory(planner)

@@ -26,7 +26,7 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
     start = f"{queued.job} waits{behind} for {resources_of(ask)} in pool {queued.pool}"
     match block.cause:
         case Cause.NEVER:
-            room, where = ledger.capacity, "the cluster has"
+            room, where = ledger.capacity, f"{scene.place} has"
             kinds = [k for k in _KINDS if ask[k] > room[k]]
             if not kinds and cap is not None:
                 room, where = cap, f"pool {queued.pool} may hold"
@@ -53,7 +53,7 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
             free: Amount = (scene.free[0], scene.free[1], scene.free[2])
             kind = next(k for k in _KINDS if ask[k] > free[k])
             return (
-                f"{start}: the cluster has {_one(kind, free[kind])} of its "
+                f"{start}: {scene.place} has {_one(kind, free[kind])} of its "
                 f"{_one(kind, ledger.capacity[kind])} {_NAMES[kind]} free."
             )
         case Cause.PLACE:

@@ -280,6 +280,8 @@ class QueueState:
     running: tuple[RunningGang, ...] = ()
     pools: tuple[PoolSpec, ...] = ()
     policy: QueuePolicy = field(default_factory=QueuePolicy)
+    place: str = "the cluster"
+    """What sentences call all the nodes together."""
 
 
 @dataclass(frozen=True)

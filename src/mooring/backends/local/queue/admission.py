@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mooring import frameworks
+from mooring.backends.local.holders import THIS_MACHINE
 from mooring.backends.local.occupancy import LiveRun, NodeCut
 from mooring.backends.local.queue.entry import EntryState, QueueEntry
 from mooring.brain import queue
@@ -148,6 +149,7 @@ def round_of(
         waiting=tuple(one.queued(sharing) for one in waiting),
         running=tuple(running),
         pools=sharing.specs(capacity),
+        place=THIS_MACHINE,
     )
     return Round(cluster, state, tuple(lost))
 

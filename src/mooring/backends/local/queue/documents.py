@@ -26,6 +26,13 @@ class Document(BaseModel):
     version: Annotated[int, Field(ge=1, le=VERSION)] = VERSION
 
 
+class SupervisorName(Document):
+    """A process, by its id and its mark (`process_mark`)."""
+
+    pid: Annotated[int, Field(gt=0, lt=1 << 31)]
+    mark: str
+
+
 class Submission(Document):
     """A job's submission, beside the job itself."""
 
@@ -39,7 +46,8 @@ class Submission(Document):
     check: bool = True
     stacks: bool = True
     umask: Annotated[int, Field(ge=0, le=0o777)] = 0o022
-    foreground: bool = False
+    foreground: SupervisorName | None = None
+    """A `moor run` that waits for its turn and has all else that it needs by itself."""
 
 
 class Environment(Document):
@@ -144,13 +152,6 @@ class Wanted(Document):
     """Without waiting for members to end by themselves."""
     plan: PromisedPlan | None = None
     """Where the gang is to be from now on, if that is not what the admission says."""
-
-
-class SupervisorName(Document):
-    """A process, by its id and its mark (`process_mark`)."""
-
-    pid: Annotated[int, Field(gt=0, lt=1 << 31)]
-    mark: str
 
 
 class Ending(StrEnum):

@@ -59,7 +59,8 @@ class RestartPolicy:
 
 @dataclass(frozen=True)
 class QueueEntry:
-    """One job of the queue.
+    """One job of the queue. One in the `foreground` has its `supervisor` from the beginning: a
+    `moor run` that waits for its turn.
 
     `members`, `pool` ('': none) and `priority` are what was asked for. `submitted_s` is also what
     its turn is counted from, however often it has to wait again. `epoch` and `restarts` are those
@@ -109,7 +110,7 @@ def admitted(entry: QueueEntry, given: Admission, now_s: float) -> QueueEntry:
         run_id=given.run_id,
         token=given.token,
         plan=given.plan,
-        supervisor=None,
+        supervisor=entry.supervisor if entry.foreground else None,
         admitted_s=now_s,
         running_s=None,
         phase=Phase.STARTING,
@@ -210,6 +211,11 @@ def supervisor_lost(
         return _ended(after, Phase.FAILED, f"{reason}{times}", now_s)
     after = replace(after, restarts=entry.restarts + 1)
     return _waits_again(after, reason, now_s)
+
+
+def left(entry: QueueEntry, reason: str, now_s: float) -> QueueEntry:
+    """The process that waited for its turn waits no more."""
+    return _ended(entry, Phase.STOPPED, reason, now_s)
 
 
 def failed(entry: QueueEntry, reason: str, now_s: float) -> QueueEntry:

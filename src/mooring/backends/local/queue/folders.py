@@ -17,6 +17,7 @@ queue/jobs/ID/          a job, from its submission until its record is removed:
     outcome-N.json      how that ended
     supervisor.log      what supervisors printed
     end.json            how the job ended
+    left                a `moor run` that waited has gone on without the queue, or has ended
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from mooring.spec.load import check_job
 
 #: An environment of the largest size that a kernel takes is below.
 _MOST_BYTES = 16 << 20
+_MOST_REASON_BYTES = 1 << 12
 _Read = TypeVar("_Read", bound=Document)
 
 
@@ -137,10 +139,31 @@ class JobFolder:
         write_whole(self.root / f"supervisor-{number}.json", name.model_dump_json())
 
     def outcome(self, number: int) -> Outcome | None:
-        return _read(self.root / f"outcome-{number}.json", Outcome)
+        return _read(self._outcome_file(number), Outcome)
 
     def write_outcome(self, number: int, outcome: Outcome) -> None:
-        write_whole(self.root / f"outcome-{number}.json", outcome.model_dump_json())
+        write_whole(self._outcome_file(number), outcome.model_dump_json())
+
+    @property
+    def left_file(self) -> Path:
+        return self.root / "left"
+
+    def left(self) -> str | None:
+        """Why the process that waited for its turn waits no more; None while it does."""
+        try:
+            with self.left_file.open("rb") as file:
+                return file.read(_MOST_REASON_BYTES).decode(errors="replace")
+        except OSError:
+            return None
+
+    def write_left(self, reason: str) -> None:
+        write_whole(self.left_file, reason)
+
+    def has_outcome(self, number: int) -> bool:
+        return self._outcome_file(number).exists()
+
+    def _outcome_file(self, number: int) -> Path:
+        return self.root / f"outcome-{number}.json"
 
     def end(self) -> End | None:
         return _read(self.root / "end.json", End)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from mooring.backends.local.holders import THIS_MACHINE
 from mooring.backends.local.queue.admission import Sharing
 from mooring.brain.queue import check_pools
 from mooring.brain.queue.order import CLASSES
@@ -67,7 +68,7 @@ class PoolsWatch:
         """Raises BadInput, also for promises that the machine cannot keep."""
         file = parse_pools(read_text(path), str(self._path))
         sharing = Sharing(file.pools, {**CLASSES, **file.priority_classes})
-        problems = check_pools(sharing.specs(self._capacity), self._capacity)
+        problems = check_pools(sharing.specs(self._capacity), self._capacity, THIS_MACHINE)
         if problems:
             raise BadInput(str(self._path), problems)
         return sharing

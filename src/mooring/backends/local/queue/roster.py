@@ -17,6 +17,7 @@ from mooring.backends.local.queue.admission import Candidate
 from mooring.backends.local.queue.documents import End
 from mooring.backends.local.queue.entry import EntryState, QueueEntry, failed
 from mooring.backends.local.queue.folders import JobFolder, QueueHome
+from mooring.backends.local.queue.recovery import recover
 from mooring.backends.local.queue.store import Damaged, NewEvent, Store, set_aside
 from mooring.model.errors import BadInput
 from mooring.spec import TrainingJob
@@ -35,6 +36,23 @@ class Roster:
         self._jobs: dict[str, Candidate] = {}
         self._next_number = store.next_number()
         self._news: set[asyncio.Event] = set()
+        self._begun_anew: list[NewEvent] | None = None
+        self._unreadable: frozenset[str] = frozenset()
+        store.mend = self._mend
+
+    @classmethod
+    def opened(cls, home: QueueHome, now: Callable[[], float]) -> Roster:
+        """With the queue's file, or what can be made up for it if it is damaged."""
+        try:
+            roster = cls(home, Store(home.database), now)
+        except Damaged as error:
+            kept = set_aside(home.database)
+            roster = cls(home, Store(home.database), now)
+            roster._fill(f"{error}", f"was damaged and is kept as {kept.name}")
+            return roster
+        if roster.store.is_new and any(home.jobs_dir.iterdir()):
+            roster._fill(f"{home.database} is empty", "was empty")
+        return roster
 
     def __getitem__(self, job_id: str) -> Candidate:
         """Raises KeyError if it has ended or never was."""
@@ -64,6 +82,8 @@ class Roster:
                 ended = failed(entry, f"its record cannot be read: {error}", self.now())
                 self._write([ended], [end_event(ended)])
         for folder in self.home.jobs_dir.iterdir():
+            if folder.name in self._unreadable:
+                continue
             if folder.name not in self._jobs and self.store.find(folder.name) is None:
                 JobFolder(folder).remove()
 
@@ -124,30 +144,39 @@ class Roster:
 
     def _write(self, entries: Sequence[QueueEntry], events: Iterable[NewEvent]) -> None:
         told = list(events)
+        if self._begun_anew is not None:
+            self._save_all(self._begun_anew)
         try:
             self.store.save(entries, told, self.now())
         except Damaged as error:
-            self._replace_store(error)
+            self._mend(error)
             self.store.save(entries, told, self.now())
         if told:
             for news in self._news:
                 news.set()
 
-    def _replace_store(self, error: Damaged) -> None:
-        """The file is no longer what was written: begin a new one with what is in memory."""
-        log.error("%s", error)
-        self.store.close()
-        kept = set_aside(self.home.database)
-        self.store = Store(self.home.database)
-        entries = [one.entry for one in self._jobs.values()]
-        note = (
-            f"the queue's file was damaged and is kept as {kept.name}: the jobs that had not ended "
-            f"are all here, what happened before and the list of ended jobs are not"
-        )
-        self.store.save(entries, [NewEvent("recovered", "", {"says": note})], self.now())
-        self.store.reserve_numbers(self._next_number - 1)
+    def _mend(self, error: Damaged) -> None:
+        """The file is no longer what was written: begin a new one. Raises StoreFull."""
+        kept = self.store.begin_anew()
+        self._fill(f"{error}", f"was damaged and is kept as {kept.name}")
+
+    def _fill(self, error: str, what: str) -> None:
+        recovered = recover(self.home, self.now())
+        self._unreadable = frozenset(recovered.unreadable)
+        note = recovered.note(what)
+        log.error("%s; %s", error, note)
         self.notes.append(note)
-        log.error("%s", note)
+        self._next_number = max(self._next_number, recovered.last_number + 1)
+        self._save_all([NewEvent("recovered", "", {"says": note})])
+
+    def _save_all(self, told: list[NewEvent]) -> None:
+        """All that is known, into a file that is empty; if that is full, with the next change."""
+        self._begun_anew = told
+        entries = {entry.id: entry for entry in recover(self.home, self.now()).entries}
+        entries |= {candidate.entry.id: candidate.entry for candidate in self._jobs.values()}
+        self.store.save(list(entries.values()), told, self.now())
+        self.store.reserve_numbers(self._next_number - 1)
+        self._begun_anew = None
 
     def _write_end(self, entry: QueueEntry) -> None:
         end = End(

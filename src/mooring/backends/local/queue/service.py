@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from mooring.backends.local.holders import of_machine
 from mooring.backends.local.queue import entry as entries
 from mooring.backends.local.queue.admission import Candidate, Round, Sharing, round_of
 from mooring.backends.local.queue.documents import Admission, PromisedPlan
@@ -82,7 +83,11 @@ class QueueService:
         if self._sentences is None:
             now_s = self.roster.now()
             decisions = self.round().decide(now_s, explain=True)
-            said = {one.job: one.sentence for one in decisions if isinstance(one, queue.Wait)}
+            said = {
+                one.job: of_machine(one.sentence)
+                for one in decisions
+                if isinstance(one, queue.Wait)
+            }
             for candidate in self.roster:
                 entry = candidate.entry
                 if waits(candidate) and entry.not_before_s > now_s:
@@ -116,6 +121,7 @@ class QueueService:
             await asyncio.sleep(_LOOK_EVERY_S if busy else _IDLE_LOOK_EVERY_S)
             with contextlib.suppress(StoreFull):
                 self._supervision.tell_again()
+                self._supervision.look_at_foreground()
                 if self.machine.look():
                     self._supervision.note_running()
                     self._changed()
@@ -169,6 +175,7 @@ class QueueService:
     def _hold_round(self) -> None:
         self.machine.look()
         self._supervision.note_running()
+        self._supervision.look_at_foreground()
         if not any(waits(each) or each.may_grow for each in self.roster):
             return
         # Ageing and times that have come change the answer although nothing has happened.
@@ -199,13 +206,14 @@ class QueueService:
             return
         changed: dict[str, QueueEntry] = {}
         events = []
+        admitted = {each.job for each in decisions if isinstance(each, queue.Admit)}
         for decision in decisions:
             before = changed.get(decision.job) or self.roster[decision.job].entry
             changed[before.id], event = self._after(decision, before)
             events.append(event)
         self.roster.change_all(list(changed.values()), events)
         for job_id, after in changed.items():
-            if after.state is EntryState.STARTING and after.supervisor is None:
+            if after.state is EntryState.STARTING and job_id in admitted:
                 self._supervision.start(job_id)
             else:
                 self._supervision.tell(job_id)

@@ -1,4 +1,6 @@
-"""Addresses of Unix sockets in deep folders: the kernel takes about a hundred bytes."""
+"""Where the service listens, and addresses of Unix sockets in deep folders: the kernel takes about
+a hundred bytes. Imports little: every `moor run` asks whether there is a service.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mooring.model.errors import RunFailed
+from mooring.record.state_home import state_home
 
 _LONGEST = 107 if sys.platform.startswith("linux") else 103
+
+
+def service_socket() -> Path:
+    """That of this user's state home; nobody need listen there."""
+    return state_home() / "queue" / "service.sock"
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -50,6 +50,7 @@ MOST_EVENTS = 100_000
 _TRIM_EVERY = 1000
 _ENTRIES = TypeAdapter(QueueEntry)
 _BUSY_TIMEOUT_S = 10.0
+_Read = TypeVar("_Read")
 
 
 class Damaged(MooringError):
@@ -81,12 +82,30 @@ class NewEvent:
 
 
 class Store:
-    """The open file. All calls come from one thread."""
+    """The open file. All calls come from one thread.
+
+    `mend` is called when a reader finds it damaged; it is to write it anew (`begin_anew`), and the
+    reader reads again.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open or make it. Raises Damaged, or MooringError if it cannot be used at all."""
         self._path = path
         self._since_trim = 0
+        self.mend: Callable[[Damaged], None] | None = None
+        self.is_new = False
+        """Nothing was in it when it was opened."""
+        self._open()
+
+    def begin_anew(self) -> Path:
+        """Set the file aside and go on with an empty one; where the old one is now."""
+        self.close()
+        kept = set_aside(self._path)
+        self._open()
+        return kept
+
+    def _open(self) -> None:
+        path = self._path
         try:
             self._db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S)
             path.chmod(0o600)
@@ -112,7 +131,8 @@ class Store:
         [verdict] = self._db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise Damaged(f"{self._path}: {verdict}")
-        if version == 0:
+        self.is_new = version == 0
+        if self.is_new:
             with self.transaction():
                 for statement in _SCHEMA.strip().split(";\n"):
                     self._db.execute(statement)
@@ -189,20 +209,17 @@ class Store:
 
     def unfinished(self) -> list[QueueEntry]:
         """All jobs that have not ended, in the order of their numbers."""
-        rows = self._select(
-            "SELECT entry FROM jobs WHERE state != ? ORDER BY number", EntryState.ENDED
-        )
-        return [_entry(row[0]) for row in rows]
+        query = "SELECT entry FROM jobs WHERE state != ? ORDER BY number"
+        return self._read(_entry, query, EntryState.ENDED)
 
     def find(self, job_id: str) -> QueueEntry | None:
-        rows = self._select("SELECT entry FROM jobs WHERE id = ?", job_id)
-        return _entry(rows[0][0]) if rows else None
+        found = self._read(_entry, "SELECT entry FROM jobs WHERE id = ?", job_id)
+        return found[0] if found else None
 
     def last_of_name(self, name: str) -> QueueEntry | None:
-        rows = self._select(
-            "SELECT entry FROM jobs WHERE name = ? ORDER BY number DESC LIMIT 1", name
-        )
-        return _entry(rows[0][0]) if rows else None
+        query = "SELECT entry FROM jobs WHERE name = ? ORDER BY number DESC LIMIT 1"
+        found = self._read(_entry, query, name)
+        return found[0] if found else None
 
     def ended(
         self, *, before: int | None, limit: int, phase: str | None, name: str | None
@@ -214,15 +231,15 @@ class Store:
                 where.append(column)
                 values.append(value)
         query = f"SELECT entry FROM jobs WHERE {' AND '.join(where)} ORDER BY number DESC LIMIT ?"
-        return [_entry(row[0]) for row in self._select(query, *values, limit)]
+        return self._read(_entry, query, *values, limit)
 
     def count_ended(self) -> int:
-        return int(self._select("SELECT count(*) FROM jobs WHERE state = 'ended'")[0][0])
+        return self._number("SELECT count(*) FROM jobs WHERE state = 'ended'")
 
     def oldest_ended(self, count: int) -> list[str]:
         """The ids of so many jobs that ended, those that were submitted first before others."""
         query = "SELECT id FROM jobs WHERE state = 'ended' ORDER BY number LIMIT ?"
-        return [str(row[0]) for row in self._select(query, count)]
+        return self._read(lambda row: str(row[0]), query, count)
 
     def remove(self, ids: Iterable[str]) -> None:
         with self.transaction():
@@ -238,14 +255,13 @@ class Store:
         if job is not None:
             query += " AND job = ?"
             values.append(job)
-        rows = self._select(f"{query} ORDER BY place LIMIT ?", *values, limit)
-        return [Event(row[0], row[1], row[2], row[3], json.loads(row[4])) for row in rows]
+        return self._read(_event, f"{query} ORDER BY place LIMIT ?", *values, limit)
 
     def last_place(self) -> int:
-        return int(self._select("SELECT coalesce(max(place), 0) FROM events")[0][0])
+        return self._number("SELECT coalesce(max(place), 0) FROM events")
 
     def first_place(self) -> int:
-        return int(self._select("SELECT coalesce(min(place), 0) FROM events")[0][0])
+        return self._number("SELECT coalesce(min(place), 0) FROM events")
 
     def _trim(self, written: int) -> None:
         self._since_trim += written
@@ -254,6 +270,20 @@ class Store:
             oldest = self.last_place() - MOST_EVENTS
             with self.transaction():
                 self._db.execute("DELETE FROM events WHERE place <= ?", (oldest,))
+
+    def _number(self, query: str) -> int:
+        [number] = self._read(lambda row: int(row[0]), query)
+        return number
+
+    def _read(self, of_row: Callable[[Any], _Read], query: str, *values: object) -> list[_Read]:
+        """Raises StoreFull, or Damaged if nobody mends it."""
+        try:
+            return [of_row(row) for row in self._select(query, *values)]
+        except Damaged as error:
+            if self.mend is None:
+                raise
+            self.mend(error)
+            return [of_row(row) for row in self._select(query, *values)]
 
     def _select(self, query: str, *values: object) -> list[Any]:
         try:
@@ -282,8 +312,15 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _entry(text: str) -> QueueEntry:
+def _entry(row: Any) -> QueueEntry:
     try:
-        return _ENTRIES.validate_json(text)
+        return _ENTRIES.validate_json(row[0])
     except ValidationError as error:
         raise Damaged(f"a job's record makes no sense: {error.error_count()} fields") from error
+
+
+def _event(row: Any) -> Event:
+    try:
+        return Event(row[0], row[1], row[2], row[3], json.loads(row[4]))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Damaged("an event's record makes no sense") from error

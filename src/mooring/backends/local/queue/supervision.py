@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from mooring.backends.local.clean import clean_run
@@ -32,6 +33,7 @@ from mooring.model.errors import BadInput
 from mooring.model.member import Restart
 from mooring.model.status import Phase
 from mooring.record import RunRecord, runs_dir
+from mooring.record.private import is_full
 from mooring.record.process_mark import of_this_boot
 from mooring.record.runs import open_run
 from mooring.spec import TrainingJob
@@ -42,6 +44,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.1
 _RETRY_S = 1.0
+_KILLED_IN_FRONT = "its `moor run` was killed"
 
 
 class Supervision:
@@ -52,6 +55,7 @@ class Supervision:
         self._processes = ProcessWatch()
         self._tasks: set[asyncio.Task[None]] = set()
         self._untold: set[str] = set()
+        self._leaving: set[str] = set()
 
     def close(self) -> None:
         """Stop watching; the supervisors go on."""
@@ -95,6 +99,20 @@ class Supervision:
                 event = NewEvent("started", entry.id, {"run": entry.run_id})
                 self._roster.change(entries.running(entry, self._roster.now()), event)
 
+    def look_at_foreground(self) -> None:
+        """Jobs whose supervisor is a `moor run`: those that have just come are watched from now on,
+        and those that have ended or left are over, though the process may live on."""
+        for candidate in self._roster:
+            entry = candidate.entry
+            if not entry.foreground or entry.id in self._leaving:
+                continue
+            folder = self._roster.folder(entry.id)
+            if folder.left_file.exists() or folder.has_outcome(entry.admission):
+                self._processes.forget(entry.id)
+                self._is_gone(entry.id)
+            elif entry.id not in self._processes and entry.supervisor is not None:
+                self._watch(entry.id, entry.supervisor)
+
     # -- the life of one supervisor
 
     async def _take_up(self, job_id: str) -> None:
@@ -108,9 +126,7 @@ class Supervision:
                 self._watch(job_id, name)
                 return
             if entry.foreground:
-                # Its process asked for a place and has not taken it up: it asks again.
-                await self._gone(job_id)
-                return
+                break
             with no_supervisor(folder) as nobody:
                 # Between the lock and its name a supervisor needs a moment.
                 if nobody and folder.supervisor(entry.admission) is None:
@@ -119,16 +135,25 @@ class Supervision:
         await self._start(job_id)
 
     async def _start(self, job_id: str) -> None:
-        """Called again after a crash: a second process for the same admission does nothing."""
-        entry, folder = self._roster[job_id].entry, self._roster.folder(job_id)
-        try:
-            folder.write_admission(admission_of(entry, self._machine))
-            folder.write_wanted(wanted_of(entry))
-            child = start_supervisor(folder, entry.admission)
-        except OSError as error:
-            log.error("cannot start the supervisor of %s: %s", job_id, error)
-            reason = f"its supervising process could not be started: {error}"
-            await self._until_written(job_id, lambda: self._lost(job_id, reason, None))
+        """Called again after a crash: a second process for the same admission does nothing. A job
+        in the foreground has its process, which waits for its admission."""
+        while (candidate := self._roster.get(job_id)) is not None:
+            entry, folder = candidate.entry, self._roster.folder(job_id)
+            try:
+                folder.write_admission(admission_of(entry, self._machine))
+                folder.write_wanted(wanted_of(entry))
+                if entry.foreground:
+                    return
+                child = start_supervisor(folder, entry.admission)
+                break
+            except OSError as error:
+                log.error("cannot start the supervisor of %s: %s", job_id, error)
+                if not is_full(error):
+                    reason = f"its supervising process could not be started: {error}"
+                    await self._until_written(job_id, partial(self._lost, job_id, reason, None))
+                    return
+            await asyncio.sleep(_RETRY_S)
+        else:
             return
         name = self._processes.own(child)
         if name is None:
@@ -140,12 +165,22 @@ class Supervision:
         """Who it is need not be written down: the supervisor has done that itself."""
         entry = entries.supervised_by(self._roster[job_id].entry, name)
         self._roster.note_in_memory(entry)
-        self._processes.watch(job_id, name, lambda: self._spawn(self._gone(job_id)))
+        self._processes.watch(job_id, name, lambda: self._is_gone(job_id))
+
+    def _is_gone(self, job_id: str) -> None:
+        self._leaving.add(job_id)
+        self._spawn(self._gone(job_id))
 
     async def _gone(self, job_id: str) -> None:
         """Its process has ended: how, and what follows for the job."""
-        candidate = self._roster[job_id]
+        candidate = self._roster.get(job_id)
+        if candidate is None:
+            return
         entry, folder = candidate.entry, self._roster.folder(job_id)
+        if not entry.state.supervised:
+            reason = folder.left() or _KILLED_IN_FRONT
+            await self._until_written(job_id, lambda: self._left(job_id, reason))
+            return
         run = open_run(runs_dir() / entry.run_id)
         outcome = folder.outcome(entry.admission)
         if outcome is None and run is not None:
@@ -158,6 +193,8 @@ class Supervision:
             await asyncio.to_thread(clean_run, run)
         here = entry.supervisor is None or of_this_boot(entry.supervisor.mark)
         killed = "its supervising process was killed"
+        if entry.foreground:
+            killed = folder.left() or _KILLED_IN_FRONT
         reason = killed if here else "the machine was restarted while it ran"
         await self._until_written(job_id, lambda: self._lost(job_id, reason, run))
 
@@ -174,6 +211,9 @@ class Supervision:
         now_s = self._roster.now()
         self._settle(entries.supervisor_lost(candidate.entry, reason, epoch, policy, now_s))
 
+    def _left(self, job_id: str, reason: str) -> None:
+        self._settle(entries.left(self._roster[job_id].entry, reason, self._roster.now()))
+
     def _settle(self, after: QueueEntry) -> None:
         """A job has no supervisor any more: it waits again, or has ended."""
         self._machine.look()
@@ -184,6 +224,7 @@ class Supervision:
             event = NewEvent("waits-again", after.id, {"reason": after.reason})
             self._roster.change(after, event)
             log.info("%s waits again: %s", after.id, after.reason)
+        self._leaving.discard(after.id)
 
     async def _until_written(self, job_id: str, settle: Any) -> None:
         """On a full disk the job stays as it was until there is room to say otherwise."""

@@ -84,6 +84,9 @@ class ProcessWatch:
             elif self._looking is None:
                 self._looking = loop.create_task(self._look())
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._watched
+
     def forget(self, key: str) -> None:
         _, fd, _ = self._watched.pop(key, (None, None, None))
         if fd is not None:
