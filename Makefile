@@ -141,7 +141,7 @@ test-unit: $(VENV)/.test
 # Of the operator killed at its writes `make test` runs a selection: docs/reliability.md.
 test-faults: $(VENV)/.test
 	-@$(MAKE) --no-print-directory kube
-	MOORING_ALL_KILLS=1 pytest tests/kube/faults tests/faults/test_service.py -s
+	MOORING_ALL_KILLS=1 pytest tests/kube/faults tests/faults/test_service_killed.py -s
 
 # Patches of tests/mutants that take one defence out each: docs/reliability.md. ONLY=TEXT: with that in their names.
 test-mutants: $(VENV)/.test
