@@ -33,7 +33,7 @@ from kube_stage import ADMIN_USER, JOB, OPERATOR_USER, NoKubernetes, Stage, stag
 from pairs import interleave, ratios
 from results import Machine, options, say, show, write
 
-from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
 
 PARTS = ("writes", "creation", "binding", "large")
 #: What a job that starts at once goes through; each has to be told once.
@@ -79,7 +79,9 @@ def _measure(chosen: argparse.Namespace, figures: dict[str, object]) -> None:
 # -- writes
 
 
-def _writes(bench: Stage, workers: int, nodes: int, figures: dict[str, object]) -> Record:
+def _writes(
+    bench: Stage, workers: int, nodes: int, figures: dict[str, object]
+) -> TrainingJobRecord:
     """Also where the job was placed: the same places are used from then on."""
     say(f"writes: a job of {workers} workers on {nodes:,} nodes, from submission to success")
     with bench.operating(), bench.puppets() as strings:
@@ -113,7 +115,9 @@ def _writes_document(written: Writes, least: int) -> dict[str, object]:
 # -- creation
 
 
-def _creation(bench: Stage, record: Record, pairs: int, figures: dict[str, object]) -> None:
+def _creation(
+    bench: Stage, record: TrainingJobRecord, pairs: int, figures: dict[str, object]
+) -> None:
     workers = len(record.slots)
     say(f"creation: {pairs} pairs")
     found = interleave(lambda: _sent(bench, record), lambda: _operated(bench, workers), pairs)
@@ -131,7 +135,7 @@ def _creation(bench: Stage, record: Record, pairs: int, figures: dict[str, objec
     }
 
 
-def _sent(bench: Stage, record: Record) -> float:
+def _sent(bench: Stage, record: TrainingJobRecord) -> float:
     """The job is there, so that its pods have an owner, and no operator."""
     bench.operated()
     bench.submit(JOB, len(record.slots))

@@ -16,7 +16,7 @@ from kube_stage import ADMIN_USER, JOB, OPERATOR_USER, Stage
 from pairs import Ratios, interleave, ratios
 from results import say, show
 
-from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bound:
 
 
 def binding(
-    bench: Stage, record: Record, pairs: int, jobs: int, figures: dict[str, object]
+    bench: Stage, record: TrainingJobRecord, pairs: int, jobs: int, figures: dict[str, object]
 ) -> None:
     count = jobs * len(record.slots)
     figures["binding"] = document = {"pods": count}
@@ -109,7 +109,7 @@ def _names(jobs: int) -> list[str]:
     return [f"{JOB}-{number}" for number in range(jobs)]
 
 
-def _bound_alone(bench: Stage, record: Record, jobs: int, *, ruled: bool) -> Bound:
+def _bound_alone(bench: Stage, record: TrainingJobRecord, jobs: int, *, ruled: bool) -> Bound:
     bench.operated()
     services, pods = [], []
     for name in _names(jobs):

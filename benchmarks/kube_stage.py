@@ -25,9 +25,9 @@ from kube.cluster.fake_nodes import NodeShape
 from kube.cluster.puppets import Puppets, puppets
 from kube.operator import IMAGE, Flags, OperatorProcess, install, jobs_path, training_job
 from mooring.backends.kubernetes.jobs.gang_manifests import pod_manifests
-from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
 from mooring.backends.kubernetes.jobs.status import decode
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner, service_manifest
 from mooring.install.names import NAMESPACE, OPERATOR
 from support.waiting import until
@@ -198,28 +198,28 @@ class Stage:
 
         until(empty, "nothing is left of the jobs", _DEADLINE_S)
 
-    def record(self, name: str) -> Record:
+    def record(self, name: str) -> TrainingJobRecord:
         """Where the job was placed."""
         found = self._job(name)
-        members = [member.id for member in meaning_of(found).gang.members]
+        members = [member.id for member in parse_training_job(found).gang.members]
         return decode(found["status"], members, 0.0)
 
     def bodies(
-        self, name: str, record: Record, *, anywhere: bool = False
+        self, name: str, record: TrainingJobRecord, *, anywhere: bool = False
     ) -> tuple[kube_raw.Body, list[kube_raw.Body]]:
         """The service and the pods that the operator makes for this job in these places; with
         `anywhere` the pods do not name their node."""
         found = self._job(name)
-        meaning = meaning_of(found)
+        parsed = parse_training_job(found)
         owner = Owner(name, self.namespace, found["metadata"]["uid"])
         made: list[Json] = list(
-            pod_manifests(meaning, owner, record, list(record.slots), Image(IMAGE), has_files=False)
+            pod_manifests(parsed, owner, record, list(record.slots), Image(IMAGE), has_files=False)
         )
         if anywhere:
             for pod in made:
                 del pod["spec"]["affinity"]
         space = f"/api/v1/namespaces/{self.namespace}"
-        service = kube_raw.body(f"{space}/services", service_manifest(meaning.job, owner))
+        service = kube_raw.body(f"{space}/services", service_manifest(parsed.job, owner))
         return service, [kube_raw.body(f"{space}/pods", pod) for pod in made]
 
     def _job(self, name: str) -> Json:

@@ -34,7 +34,7 @@ from mooring.simulate.generate import Shape, generate
 from mooring.simulate.run import simulate
 from mooring.simulate.schedule import QueueScheduler
 from mooring.simulate.scheduler import Change, Started
-from mooring.simulate.workload import Job, RoleShape, Workload
+from mooring.simulate.workload import RoleShape, Workload, WorkloadJob
 from mooring.spec import parse_cluster
 
 _CLUSTER = """
@@ -57,7 +57,7 @@ class LetsAllStart:
         self._new: list[str] = []
         self._plan = Plan("any", (Placement(MemberId("worker", 0), Slot("gpu-0", ())),))
 
-    def arrive(self, job: Job, now_s: float) -> None:
+    def arrive(self, job: WorkloadJob, now_s: float) -> None:
         self._new.append(job.name)
 
     def end(self, job: str, now_s: float) -> None:

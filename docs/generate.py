@@ -21,12 +21,12 @@ from mooring.brain.profile import ALWAYS, EVENNESS, VOLUMES
 from mooring.brain.registry import FILTERS, SCORES, Filter, Score
 from mooring.cli.main import cli
 from mooring.doctor import findings  # noqa: F401  registers the checks
-from mooring.doctor.registry import CLUSTER_CHECKS, NODE_CHECKS, RUN_CHECKS, Page
+from mooring.doctor.registry import CLUSTER_CHECKS, NODE_CHECKS, RUN_CHECKS, CheckPage
 from mooring.importers import import_manifests
-from mooring.importers.tracked import Entry, Outcome
+from mooring.importers.tracked import LeafEntry, LeafOutcome
 from mooring.install.chart import chart
 from mooring.install.rbac import grants
-from mooring.install.settings import Settings
+from mooring.install.settings import InstallSettings
 from mooring.model.member import Duty, Gang, Member, MemberId, Preset
 from mooring.simulate.trace import _COLUMNS as _CSV_COLUMNS
 from mooring.simulate.workload_file import WorkloadFile
@@ -230,8 +230,8 @@ def _shown(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def _outcome(entry: Entry) -> str:
-    if entry.outcome is Outcome.DROPPED:
+def _outcome(entry: LeafEntry) -> str:
+    if entry.outcome is LeafOutcome.DROPPED:
         return f"dropped: {entry.note}"
     to = ", ".join(f"`{_job_field(one)}`" for one in entry.to)
     return f"{to}: {entry.note}" if entry.note else to
@@ -257,7 +257,7 @@ def permissions() -> str:
         "| where | API group | resources | verbs | only | what for |",
         "|---|---|---|---|---|---|",
     ]
-    for grant in grants(Settings(kubelet_config=True, volcano=True)):
+    for grant in grants(InstallSettings(kubelet_config=True, volcano=True)):
         cells = (
             grant.where.value,
             f"`{grant.group}`" if grant.group else "core",
@@ -384,7 +384,7 @@ def finding_pages() -> dict[str, str]:
     return {"findings/README.md": _NOTE + index, **pages}
 
 
-def _finding_page(id: str, title: str, command: str, page: Page) -> str:
+def _finding_page(id: str, title: str, command: str, page: CheckPage) -> str:
     parts = [
         f"# {title}\n",
         f"`{id}`, by {command}\n",

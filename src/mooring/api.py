@@ -26,7 +26,7 @@ from mooring.placing import plan_job
 from mooring.record import RunRecord
 from mooring.report.progress import Progress, progress_of
 from mooring.report.view import RunView
-from mooring.run_loop import Result
+from mooring.run_loop import RunEnd
 from mooring.spec import API_VERSION, TrainingJob, load_job, parse_job
 from mooring.spec.load import check_job
 
@@ -132,12 +132,12 @@ def start(
 
 def _carry_out(
     job: Job,
-    where: app.Where,
+    where: app.NodeChoice,
     directory: str | Path | None,
     on_start: Callable[[RunRecord], None],
     stop_when: Callable[[], str | None],
     on_tick: Callable[[], None] = lambda: None,
-) -> Result:
+) -> RunEnd:
     return app.run_job(
         job.spec,
         job_dir=job.folder,
@@ -151,7 +151,7 @@ def _carry_out(
     )
 
 
-def _where(nodes: int | None, nic_mbps: int | None) -> app.Where:
+def _where(nodes: int | None, nic_mbps: int | None) -> app.NodeChoice:
     return app.choose_nodes(None if nodes is None else str(nodes), nic_mbps)
 
 

@@ -35,7 +35,7 @@ from mooring.record.made import note_copies
 from mooring.record.plan_file import write_plan
 from mooring.record.private import write_file
 from mooring.record.start import write_start
-from mooring.run_loop import Beginning, NewSize, Result, RunLoop
+from mooring.run_loop import Beginning, NewSize, RunEnd, RunLoop
 from mooring.spec import TrainingJob
 from mooring.version import VERSION
 
@@ -47,7 +47,7 @@ _ROOM_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
-class Where:
+class NodeChoice:
     """Which local nodes a run gets: `virtual_nodes` 0 is this machine as it is."""
 
     virtual_nodes: int = 0
@@ -88,31 +88,31 @@ class Promised:
     room_timeout_s: float = 120.0
 
 
-def choose_nodes(nodes: str | None, nic_mbps: int | None) -> Where:
+def choose_nodes(nodes: str | None, nic_mbps: int | None) -> NodeChoice:
     """What `--nodes` and `--nic-mbps` mean on this machine."""
     if nodes is None:
         if nic_mbps is not None:
             raise BadInput.at("moor", "--nic-mbps", str(nic_mbps), "only with --nodes")
-        return Where()
+        return NodeChoice()
     obstacle = netns.why_not()
     if nodes == "auto":
         if obstacle:
-            return Where(note=f"plain processes: {obstacle}")
-        return Where(AUTO_NODES, nic_mbps)
+            return NodeChoice(note=f"plain processes: {obstacle}")
+        return NodeChoice(AUTO_NODES, nic_mbps)
     if not nodes.isdigit() or int(nodes) < 1:
         raise BadInput.at("moor", "--nodes", repr(nodes), "1 or more, or `auto`")
     if obstacle:
         raise BadInput.at(
             "moor", "--nodes", f"{nodes}, but {obstacle}", "no --nodes: plain processes"
         )
-    return Where(int(nodes), nic_mbps)
+    return NodeChoice(int(nodes), nic_mbps)
 
 
 def run_job(
     job: TrainingJob,
     *,
     job_dir: Path,
-    where: Where = Where(),  # noqa: B008 (frozen)
+    where: NodeChoice = NodeChoice(),  # noqa: B008 (frozen)
     directory: Path | None = None,
     source: str = "job",
     on_plan: Callable[[Plan], None] = lambda plan: None,
@@ -124,7 +124,7 @@ def run_job(
     given: Given = Given(),  # noqa: B008 (frozen)
     fork_server: ForkServer | None = None,
     promised: Promised | None = None,
-) -> Result:
+) -> RunEnd:
     """Run a job to its end on this machine.
 
     Raises BadInput, NotInstalled or Refused before anything starts; with `promised`, the place that
@@ -192,7 +192,7 @@ class _Placing:
     job: TrainingJob
     asked: Gang
     prepared: Prepared
-    where: Where
+    where: NodeChoice
     directory: Path | None
     source: str
     stops_by_signal: bool

@@ -25,14 +25,14 @@ from mooring.report.figures import Report
 from mooring.report.finish import read_report, write_report
 from mooring.report.progress import Progress, progress_of
 from mooring.report.view import RunView
-from mooring.run_loop import Result
+from mooring.run_loop import RunEnd
 
 _BY_PROGRAM = "stopped by the program"
 _BY_OTHERS = "asked to stop"
 _FOLLOW_POLL_S = 0.2
 
 #: What carries the run out: called in the run's thread with `on_start` and `stop_when`.
-CarryOut = Callable[[Callable[[RunRecord], None], Callable[[], str | None]], Result]
+CarryOut = Callable[[Callable[[RunRecord], None], Callable[[], str | None]], RunEnd]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RunResult:
         return self.phase == Phase.SUCCEEDED.value
 
 
-def result_of(result: Result) -> RunResult:
+def result_of(result: RunEnd) -> RunResult:
     report = write_report(result.run)
     return RunResult(result.phase.value, result.reason, report, result.run.root)
 

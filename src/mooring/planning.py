@@ -42,7 +42,7 @@ class Arrivals:
     """The jobs, what became of them, and the cluster with all that run at the end."""
 
     queued: tuple[queue.QueuedGang, ...]
-    outcome: queue.Outcome
+    outcome: queue.ArrivalOutcome
     state: ClusterState
 
     def plans(self) -> list[tuple[Gang, Plan]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mooring import frameworks
-from mooring.app import NoRoom, Promised, Refused, StoppedBefore, Where
+from mooring.app import NodeChoice, NoRoom, Promised, Refused, StoppedBefore
 from mooring.backends.local.holders import of_machine
 from mooring.backends.local.machine import this_machine
 from mooring.backends.local.occupancy import NodeCut
@@ -24,7 +24,7 @@ from mooring.model.plan import Refusal
 from mooring.model.status import Phase
 from mooring.placing import plan_job
 from mooring.record import RunName
-from mooring.run_loop import Result
+from mooring.run_loop import RunEnd
 from mooring.spec import TrainingJob
 
 #: For a service that hangs; one that has a thousand jobs answers in a tenth of a second.
@@ -37,10 +37,10 @@ class CarryOut(Protocol):
 
     def __call__(
         self,
-        where: Where,
+        where: NodeChoice,
         promised: Promised | None = None,
         wanted_to_stop: Callable[[], str | None] = lambda: None,
-    ) -> Result: ...
+    ) -> RunEnd: ...
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class RunRequest:
     job: TrainingJob
     job_dir: Path
     source: str
-    where: Where
+    where: NodeChoice
     given: Given
 
 
 @dataclass(frozen=True)
-class Told:
+class QueueNotices:
     """What a person in front of the terminal hears: `waits` again and again while the job waits,
     `note` once."""
 
@@ -63,7 +63,7 @@ class Told:
     note: Callable[[str], None]
 
 
-def run_in_turn(asked: RunRequest, carry_out: CarryOut, told: Told) -> Result:
+def run_in_turn(asked: RunRequest, carry_out: CarryOut, told: QueueNotices) -> RunEnd:
     """Run the job when the queue lets it. Raises what `run_job` raises, and BadInput for a job that
     the queue does not take; whoever waits no more has left the queue."""
     client = ServiceClient(timeout_s=_TIMEOUT_S)
@@ -91,7 +91,7 @@ def run_in_turn(asked: RunRequest, carry_out: CarryOut, told: Told) -> Result:
         return carry_out(asked.where)
 
 
-def _where(client: ServiceClient, asked: Where) -> Where | None:
+def _where(client: ServiceClient, asked: NodeChoice) -> NodeChoice | None:
     """The queue's nodes; None if the user asked for others."""
     service = client.get("/service")
     nodes, nic_mbps = int(service["virtual_nodes"]), service["nic_mbps"]
@@ -102,7 +102,7 @@ def _where(client: ServiceClient, asked: Where) -> Where | None:
     return replace(asked, virtual_nodes=nodes, nic_mbps=nic_mbps)
 
 
-def _check(asked: RunRequest, where: Where) -> None:
+def _check(asked: RunRequest, where: NodeChoice) -> None:
     """Nobody waits for what is wrong already. Raises what `run_job` would, and Refused for a job
     that has no place on the empty machine."""
     gang = frameworks.expand(asked.job, asked.source)
@@ -113,7 +113,7 @@ def _check(asked: RunRequest, where: Where) -> None:
         raise Refused(replace(plan, sentence=of_machine(plan.sentence)))
 
 
-def _wait(turn: Turn, told: Told) -> Admission | None:
+def _wait(turn: Turn, told: QueueNotices) -> Admission | None:
     try:
         return turn.wait(told.waits)
     except EndedInQueue as error:
@@ -124,7 +124,9 @@ def _wait(turn: Turn, told: Told) -> Admission | None:
         raise
 
 
-def _run(turn: Turn, admission: Admission, job: str, where: Where, carry_out: CarryOut) -> Result:
+def _run(
+    turn: Turn, admission: Admission, job: str, where: NodeChoice, carry_out: CarryOut
+) -> RunEnd:
     """The service hears how it ended, also if this process does more after that."""
     ending, phase, reason = Ending.ENDED, Phase.FAILED, "a defect of Mooring"
     epoch, restarts = max(0, admission.first_epoch - 1), admission.restarts

@@ -71,7 +71,7 @@ _SPARE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Result:
+class RunEnd:
     """How a run ended; `epoch` and `restarts` are what its job would go on from."""
 
     phase: Phase
@@ -154,7 +154,7 @@ class RunLoop:
         signals: StopSignals,
         on_tick: Callable[[], None],
         stop_when: Callable[[], str | None],
-    ) -> Result:
+    ) -> RunEnd:
         nodes = self._runtime.snapshot().nodes
         limits = {node.name: node.nic_mbps for node in nodes}
         self._cards = CardMeter(self._runtime.bytes_by_node, limits)
@@ -206,7 +206,7 @@ class RunLoop:
         on_tick()
         assert self._state is not None
         epoch, restarts = self._state.epoch, self._state.restarts
-        return Result(finish.phase, finish.reason, self._run, epoch, restarts)
+        return RunEnd(finish.phase, finish.reason, self._run, epoch, restarts)
 
     def close(self) -> None:
         if self._cards is not None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from mooring.app import NoRoom, Promised, StoppedBefore, Where, run_job
+from mooring.app import NodeChoice, NoRoom, Promised, StoppedBefore, run_job
 from mooring.backends.local.preparing import Given
 from mooring.backends.local.queue.documents import (
     Admission,
@@ -35,7 +35,7 @@ from mooring.record import RunName, RunRecord
 from mooring.record.private import is_full
 from mooring.record.process_mark import mark_of
 from mooring.report.finish import write_report
-from mooring.run_loop import Result
+from mooring.run_loop import RunEnd
 
 #: Exit codes that only the service's log shows.
 _NOT_WANTED = 3
@@ -112,7 +112,7 @@ def _outcome(ending: Ending, phase: Phase, reason: str, epoch: int, restarts: in
 
 def _run(
     folder: JobFolder, admission: Admission, submission: Submission, watch: WantedWatch
-) -> Result:
+) -> RunEnd:
     job = folder.job(submission.source)
     environment = folder.environment()
     if environment is None:
@@ -133,7 +133,7 @@ def _run(
     return run_job(
         job,
         job_dir=Path(submission.folder),
-        where=Where(admission.virtual_nodes, admission.nic_mbps),
+        where=NodeChoice(admission.virtual_nodes, admission.nic_mbps),
         source=submission.source,
         on_start=started,
         stop_when=watch.reason,

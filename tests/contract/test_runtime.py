@@ -19,7 +19,7 @@ import pytest
 
 from mooring.backends.base import Order, Runtime
 from mooring.backends.local import netns
-from mooring.backends.local.contract import Settings
+from mooring.backends.local.contract import LauncherSettings
 from mooring.backends.local.nodes import LocalNodes, local_snapshot
 from mooring.backends.local.runtime import LocalRuntime
 from mooring.backends.simulated.runtime import Script, SimulatedRuntime
@@ -121,7 +121,7 @@ def local_stage(tmp_path: Path, virtual_nodes: int) -> Stage:
     run = create_run(
         "contract", directory=None, virtual_nodes=virtual_nodes, source="", version="0"
     )
-    settings = Settings(tmp_path, None, 30.0, 5.0, "sdk", None, None)
+    settings = LauncherSettings(tmp_path, None, 30.0, 5.0, "sdk", None, None)
     nodes = LocalNodes(run, snapshot, virtual=virtual_nodes > 0)
     runtime = LocalRuntime(run, nodes, settings)
     return Stage(runtime, gang, plan, time.monotonic, lambda: leftovers(run))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mooring.backends.base import Order
-from mooring.backends.local.contract import Settings
+from mooring.backends.local.contract import LauncherSettings
 from mooring.backends.local.nodes import LocalNodes, local_snapshot
 from mooring.backends.local.runtime import LocalRuntime
 from mooring.lifecycle import MemberExited, MemberReady
@@ -26,15 +26,15 @@ from mooring.record import create_run
 from mooring.simulate.run import simulate
 from mooring.simulate.schedule import QueueScheduler
 from mooring.simulate.scheduler import Started
-from mooring.simulate.workload import Job, RoleShape, Workload
+from mooring.simulate.workload import RoleShape, Workload, WorkloadJob
 
 _CPU = Resources(1000)
 #: Whoever else uses the machine slows real members down, not simulated ones.
 _TRIES = 3
 
 
-def _job(name: str, arrival_s: float, duration_s: float, members: int) -> Job:
-    return Job(name, arrival_s, members * duration_s, (RoleShape("worker", members, _CPU),))
+def _job(name: str, arrival_s: float, duration_s: float, members: int) -> WorkloadJob:
+    return WorkloadJob(name, arrival_s, members * duration_s, (RoleShape("worker", members, _CPU),))
 
 
 #: On two CPUs: a and b run at once, c follows a, d needs both CPUs and follows c, e follows d.
@@ -59,9 +59,9 @@ def two_cpus() -> tuple[Snapshot, Node]:
 class RealRun:
     """One job on a local runtime of its own."""
 
-    def __init__(self, job: Job, plan: Plan, snapshot: Snapshot, folder: Path) -> None:
+    def __init__(self, job: WorkloadJob, plan: Plan, snapshot: Snapshot, folder: Path) -> None:
         run = create_run(job.name, directory=None, virtual_nodes=0, source="", version="0")
-        settings = Settings(folder, None, 30.0, 5.0, "sdk", None, None)
+        settings = LauncherSettings(folder, None, 30.0, 5.0, "sdk", None, None)
         self.runtime = LocalRuntime(run, LocalNodes(run, snapshot, virtual=False), settings)
         self.ids = [placement.member for placement in plan.placements]
         self.ready = self.ended = 0

@@ -20,7 +20,7 @@ from typing import Any
 from kube.cluster.bed import free_ports
 from kube.cluster.client import Json
 from kube.cluster.control_plane import ControlPlane
-from mooring.install import Settings, manifests, to_yaml
+from mooring.install import InstallSettings, manifests, to_yaml
 from mooring.install.names import NAMESPACE, OPERATOR
 from support.waiting import until
 
@@ -36,7 +36,7 @@ def install(plane: ControlPlane) -> None:
     found = plane.admin.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     names = {one["metadata"]["name"] for one in found}
     if not {f"{plural}.mooring.dev" for plural in definitions} <= names:
-        wanted = [one for one in manifests(Settings()) if one["kind"] not in _LEFT_OUT]
+        wanted = [one for one in manifests(InstallSettings()) if one["kind"] not in _LEFT_OUT]
         applied = plane.kubectl("apply", "-f", "-", stdin=to_yaml(wanted))
         assert applied.returncode == 0, applied.stderr
     for plural in definitions:

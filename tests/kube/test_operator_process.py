@@ -13,7 +13,7 @@ from kube.cluster.fake_nodes import NodeShape, fake_nodes
 from kube.cluster.puppets import Puppets, puppets
 from kube.operator import Flags, Jobs, OperatorProcess, install, training_job
 from kube.operator import operator as run_operator
-from mooring.install import Settings, to_yaml
+from mooring.install import InstallSettings, to_yaml
 from mooring.install.rbac import operator_roles
 from support.waiting import until
 
@@ -52,7 +52,7 @@ def test_an_operator_looks_after_the_namespaces_that_it_is_told(
 ) -> None:
     """With the roles of `moor install --watch A --watch B`: it may not even list jobs elsewhere."""
     second, third = control_plane.create_namespace(), control_plane.create_namespace()
-    settings = Settings(watch=(namespace, second))
+    settings = InstallSettings(watch=(namespace, second))
     flags = Flags(as_account=True, more=(f"--namespace={second}",))
     try:
         install(control_plane)
@@ -68,7 +68,7 @@ def test_an_operator_looks_after_the_namespaces_that_it_is_told(
             assert others[1].status("pair") == {}
             assert operator.defects == []
     finally:
-        apply_roles(control_plane, operator_roles(Settings()))
+        apply_roles(control_plane, operator_roles(InstallSettings()))
         for place in (second, third):
             control_plane.delete_namespace(place)
 

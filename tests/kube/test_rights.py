@@ -18,22 +18,22 @@ from kube.operator import Flags, Jobs, install, jobs_path, training_job
 from kube.operator import operator as run_operator
 from kube.test_node_information import published
 from kube.volcano import groups_path, pod_groups
-from mooring.install import Settings, manifests, to_yaml
+from mooring.install import InstallSettings, manifests, to_yaml
 from mooring.install.names import KEY_SECRET, LEASE, NAMESPACE, OPERATOR
-from mooring.install.rbac import Where, grants, operator_roles
+from mooring.install.rbac import GrantScope, grants, operator_roles
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("kube-scheduler", "kube-controller-manager")]
 
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
-EVERYTHING = Settings(volcano=True, kubelet_config=True)
+EVERYTHING = InstallSettings(volcano=True, kubelet_config=True)
 
-Right = tuple[Where, str, str, str]
+Right = tuple[GrantScope, str, str, str]
 """Where, group, resource with subresource, verb."""
 
 
 @contextmanager
-def installed(plane: ControlPlane, settings: Settings) -> Iterator[None]:
+def installed(plane: ControlPlane, settings: InstallSettings) -> Iterator[None]:
     """These rights and the webhook's registration, instead of what other tests find."""
     install(plane)
     hooks = [one for one in manifests(settings) if one["kind"] == "ValidatingWebhookConfiguration"]
@@ -44,7 +44,7 @@ def installed(plane: ControlPlane, settings: Settings) -> Iterator[None]:
     try:
         yield
     finally:
-        apply(plane, operator_roles(Settings()))
+        apply(plane, operator_roles(InstallSettings()))
         for hook in hooks:
             kind = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
             plane.admin.delete(f"{kind}/{hook['metadata']['name']}")
@@ -97,9 +97,9 @@ def test_what_is_granted_is_what_is_used(
 
 
 def right_of(entry: AuditEntry) -> Right:
-    places = {"": Where.CLUSTER, NAMESPACE: Where.OWN}
+    places = {"": GrantScope.CLUSTER, NAMESPACE: GrantScope.OWN}
     resource = entry.resource + (f"/{entry.subresource}" if entry.subresource else "")
-    return places.get(entry.namespace, Where.JOBS), entry.group, resource, entry.verb
+    return places.get(entry.namespace, GrantScope.JOBS), entry.group, resource, entry.verb
 
 
 def job(name: str, roles: dict[str, int] | None = None, **spec: object) -> Json:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mooring.backends.local import netns
-from mooring.launcher.journal import Journal as LauncherJournal
+from mooring.launcher.journal import AttemptJournal as LauncherJournal
 from mooring.wire import Record, read_journal
 from mooring.wire.members import Exit
 from support.moor import Moor, leftovers, write_job

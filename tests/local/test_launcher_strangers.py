@@ -24,7 +24,7 @@ from test_launcher_agent import call, call_env, free_port, rsh, start_agent
 
 from mooring.backends.kubernetes.objects.token import question
 from mooring.launcher import proof, wire
-from mooring.launcher.guest import Identity
+from mooring.launcher.guest import GuestIdentity
 from mooring.launcher.history import History
 from support.waiting import until
 
@@ -81,7 +81,7 @@ class Visitor:
         self.say({"hello": mine.hex()})
         answer = json.loads(self.hear())
         theirs = bytes.fromhex(answer["nonce"])
-        me = Identity("uid-1", 0, member, 0, was_open)
+        me = GuestIdentity("uid-1", 0, member, 0, was_open)
         shown = proof.prove(token, proof.GUEST, mine + theirs, me.signed())
         said = {"run": "uid-1", "epoch": 0, "member": member, "attempt": 0, "open": was_open}
         self.say({**said, "proof": shown.hex()})
@@ -150,7 +150,7 @@ def test_what_was_overheard_is_of_no_use(pods: Pods) -> None:
     heard = Visitor(pods.port)
     heard.say({"hello": mine.hex()})
     theirs = bytes.fromhex(json.loads(heard.hear())["nonce"])
-    me = Identity("uid-1", 0, "worker-1", 0, False)
+    me = GuestIdentity("uid-1", 0, "worker-1", 0, False)
     shown = proof.prove(TOKEN, proof.GUEST, mine + theirs, me.signed()).hex()
     words = {"run": "uid-1", "epoch": 0, "member": "worker-1", "attempt": 0, "open": False}
     replayed = Visitor(pods.port)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mooring.account.looks import Call, Place, RankLooks, Spot
+from mooring.account.looks import Place, RankLooks, SampledFrame, Spot
 from mooring.account.types import Activity
 from mooring.stacks.categories import INPUT, Category
-from mooring.stacks.classify import Frame, Seen, Stack, classify
+from mooring.stacks.classify import ClassifiedStack, Frame, Stack, classify
 
 #: At the other end is nobody of the job: storage, a tracker of experiments.
 OUTSIDE = "outside"
@@ -46,7 +46,7 @@ class Doing:
     """Other threads of the process ran."""
     spins: bool = False
     waits_for: tuple[str, ...] = ()
-    line: Call | None = None
+    line: SampledFrame | None = None
     thread: str = ""
     phase: Category | None = None
     file_system: str = ""
@@ -58,7 +58,7 @@ class Doing:
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessFacts:
     """What is known of a process beside its looks."""
 
     serves: bool = False
@@ -69,7 +69,7 @@ class Process:
     helpers: int = 0
 
 
-def divide(seen: RankLooks, process: Process) -> list[Doing]:
+def divide(seen: RankLooks, process: ProcessFacts) -> list[Doing]:
     """What each look shows, in their order."""
     places = list(dict.fromkeys(look.place for look in seen.looks if look.place is not None))
     categories = [one.category for one in categories_of(places)]
@@ -82,12 +82,12 @@ def divide(seen: RankLooks, process: Process) -> list[Doing]:
     return [unseen if look.place is None else known[look.place] for look in seen.looks]
 
 
-def categories_of(places: Sequence[Place]) -> list[Seen]:
+def categories_of(places: Sequence[Place]) -> list[ClassifiedStack]:
     """What each main thread was about, as names tell, and where in the program."""
     return classify([_frames(one.main) for one in places])
 
 
-def _doing(place: Place, category: Category, of_helper: Category, process: Process) -> Doing:
+def _doing(place: Place, category: Category, of_helper: Category, process: ProcessFacts) -> Doing:
     main = place.main
     base = Doing(
         Activity.UNSEEN,
@@ -130,7 +130,7 @@ def _doing(place: Place, category: Category, of_helper: Category, process: Proce
     return found
 
 
-def _by_helper(base: Doing, place: Place, of_helper: Category, process: Process) -> Doing:
+def _by_helper(base: Doing, place: Place, of_helper: Category, process: ProcessFacts) -> Doing:
     """The main thread waits within its process: its time is what the others do."""
     main, helper = place.main, place.helper
     if helper is not None and place.by == "process":
@@ -192,7 +192,7 @@ def _takes_from_queue(spot: Spot) -> bool:
     return any(one.file in _QUEUES and one.function.endswith("get") for one in spot.stack[:4])
 
 
-def _computing(spot: Spot, category: Category, process: Process) -> Activity:
+def _computing(spot: Spot, category: Category, process: ProcessFacts) -> Activity:
     if category in INPUT:
         return Activity.INPUT
     line = spot.own_call
@@ -229,7 +229,7 @@ def _frames(spot: Spot | None) -> Stack:
     return tuple(_frame(one) for one in reversed(spot.stack)) if spot is not None else ()
 
 
-def _frame(call: Call) -> Frame:
+def _frame(call: SampledFrame) -> Frame:
     file = call.file
     if file.startswith("~<"):
         file = file[1:]

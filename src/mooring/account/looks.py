@@ -20,7 +20,7 @@ _IMPORTS = "~<frozen importlib"
 
 
 @dataclass(frozen=True)
-class Call:
+class SampledFrame:
     """One frame; `calls`: names that its line calls, of lines of the program."""
 
     file: str
@@ -40,7 +40,7 @@ class Spot:
     letter: str
     call: str = ""
     at: tuple[str, ...] = ()
-    stack: tuple[Call, ...] = ()
+    stack: tuple[SampledFrame, ...] = ()
 
     @property
     def peers(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Spot:
         return next((one.removeprefix(_FILE) for one in self.at if one.startswith(_FILE)), "")
 
     @property
-    def own_call(self) -> Call | None:
+    def own_call(self) -> SampledFrame | None:
         """The innermost frame of the program."""
         return next((one for one in self.stack if one.own), None)
 
@@ -85,7 +85,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Clock:
+class ThreadTime:
     """Of a main thread: seconds that it ran, and was ready without a CPU, within a span."""
 
     span_s: float = 0.0
@@ -95,8 +95,8 @@ class Clock:
     process_s: float = 0.0
     """All threads of the process ran for so long."""
 
-    def plus(self, other: Clock) -> Clock:
-        return Clock(
+    def plus(self, other: ThreadTime) -> ThreadTime:
+        return ThreadTime(
             self.span_s + other.span_s,
             self.ran_s + other.ran_s,
             self.ready_s + other.ready_s,
@@ -106,7 +106,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class MachineLoad:
     """The member's machine while it was looked at: CPUs, and CPU seconds of everybody."""
 
     span_s: float = 0.0
@@ -140,11 +140,11 @@ class RankLooks:
     rank: int
     pid: int
     looks: tuple[Look, ...]
-    clock: Clock = Clock()
+    clock: ThreadTime = ThreadTime()
     card: str = ""
     moved: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Member -> bytes sent to it and received from it."""
-    machine: Surroundings = Surroundings()
+    machine: MachineLoad = MachineLoad()
     python_threads: int = 0
     helpers: int = 0
     io: Reads = Reads()
@@ -168,7 +168,7 @@ def read_looks(records: Iterable[Looks], window: Window) -> list[RankLooks]:
 
 def _rank(pid: int, records: list[Looks], window: Window) -> RankLooks:
     looks: list[Look] = []
-    clock, moved, machine, io = Clock(), dict[str, int](), Surroundings(), Reads()
+    clock, moved, machine, io = ThreadTime(), dict[str, int](), MachineLoad(), Reads()
     threads = helpers = 0
     for record in records:
         inside = [one for one in _looks(record) if window[0] <= one.at_s <= window[1]]
@@ -203,7 +203,7 @@ def _rank(pid: int, records: list[Looks], window: Window) -> RankLooks:
 
 
 def _looks(record: Looks) -> list[Look]:
-    calls = [Call(*call) for call in record.calls]
+    calls = [SampledFrame(*call) for call in record.calls]
     places = [_place(place, calls) for place in record.places]
     looks = []
     lasts_s = min(_MOST_LASTS_S, max(0.01, record.span_s / max(1, len(record.looks))))
@@ -223,7 +223,7 @@ def _starts(look: Look) -> bool:
     return any(one.file.startswith(_IMPORTS) for one in stack)
 
 
-def _place(place: SeenPlace, calls: Sequence[Call]) -> Place:
+def _place(place: SeenPlace, calls: Sequence[SampledFrame]) -> Place:
     return Place(
         main=_spot(place.main, calls) if place.main is not None else Spot("?"),
         by=place.by,
@@ -233,7 +233,7 @@ def _place(place: SeenPlace, calls: Sequence[Call]) -> Place:
     )
 
 
-def _spot(thread: SeenThread, calls: Sequence[Call]) -> Spot:
+def _spot(thread: SeenThread, calls: Sequence[SampledFrame]) -> Spot:
     return Spot(
         letter=thread.letter,
         call=thread.system_call,
@@ -242,13 +242,13 @@ def _spot(thread: SeenThread, calls: Sequence[Call]) -> Spot:
     )
 
 
-def _clock(record: Looks, window: Window) -> Clock:
+def _clock(record: Looks, window: Window) -> ThreadTime:
     """Only of a record within the window: what was before is start-up."""
     from_s, until_s = record.from_s, record.from_s + record.span_s
     inside = from_s >= window[0] - _BEFORE_S and until_s <= window[1] + _AFTER_S
     if len(record.main_s) < 4 or not inside:
-        return Clock()
-    return Clock(record.span_s, *record.main_s[:4])
+        return ThreadTime()
+    return ThreadTime(record.span_s, *record.main_s[:4])
 
 
 def _reads(record: Looks, before: Reads) -> Reads:
@@ -269,13 +269,13 @@ def _reads(record: Looks, before: Reads) -> Reads:
     )
 
 
-def _machine(record: Looks, before: Surroundings) -> Surroundings:
+def _machine(record: Looks, before: MachineLoad) -> MachineLoad:
     machine = record.machine
     if machine is None:
         return before
     pressure = dict(before.pressure_s)
     for kind, waited_s in machine.pressure_s.items():
         pressure[kind] = pressure.get(kind, 0.0) + waited_s
-    return Surroundings(
+    return MachineLoad(
         before.span_s + machine.span_s, machine.cpus, before.busy_s + machine.busy_s, pressure
     )

@@ -11,9 +11,9 @@ from mooring.account.types import (
     Activity,
     MachineUse,
     NetworkUse,
+    OtherThreads,
     RankAccount,
     RoleAccount,
-    Threads,
 )
 from mooring.account.waits import waits_of
 from mooring.account.weighing import MemberSeen, RankSeen, Weighed, weigh_rank
@@ -80,7 +80,7 @@ def _finished(
         network=_network(rank, cards),
         phases=phases,
         spins=share_of(one for one in rank.weighed if one.doing.spins),
-        threads=Threads(
+        threads=OtherThreads(
             seen.python_threads,
             share_of(one for one in rank.weighed if one.doing.for_thread),
         ),

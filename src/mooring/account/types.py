@@ -96,7 +96,7 @@ class NetworkUse:
 
 
 @dataclass(frozen=True)
-class Threads:
+class OtherThreads:
     """Threads of a process in Python beside the main one."""
 
     python: int = 0
@@ -131,7 +131,7 @@ class RankAccount:
     the activities."""
     spins: float = 0.0
     """Part of OTHERS and NETWORK during which it kept a CPU busy (MPI polls)."""
-    threads: Threads = Threads()
+    threads: OtherThreads = OtherThreads()
     cpus: float | None = None
     """CPUs that all threads of the process used, on average."""
     loaders: int = 0

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from mooring.account.cards import CardSeen, whose
-from mooring.account.dividing import Doing, Process, divide
-from mooring.account.looks import Call, Clock, Look, RankLooks
+from mooring.account.dividing import Doing, ProcessFacts, divide
+from mooring.account.looks import Look, RankLooks, SampledFrame, ThreadTime
 from mooring.account.types import Activity, LineShare
 
 _MOST_LINES = 24
@@ -75,7 +75,7 @@ class RankSeen:
 
 
 def weigh_rank(member: MemberSeen, seen: RankLooks, cards: Mapping[str, CardSeen]) -> RankSeen:
-    process = Process(
+    process = ProcessFacts(
         serves=member.serves,
         has_device=member.has_device,
         has_python=seen.has_python,
@@ -155,7 +155,7 @@ def _weigh(
     return found
 
 
-def _believed(clock: Clock, looked: float, ready_ratio: float) -> float:
+def _believed(clock: ThreadTime, looked: float, ready_ratio: float) -> float:
     """Which part of the looks that saw other threads run can be true, as the process's CPU time
     tells: they ran no longer than that."""
     if clock.span_s <= 0 or looked <= 0:
@@ -172,7 +172,7 @@ def _ready(doing: Doing, of_main: float, of_threads: float) -> float:
 
 
 def _lines(weighed: Sequence[Weighed], total: float) -> list[LineShare]:
-    shares: dict[tuple[Call, str], dict[Activity, float]] = {}
+    shares: dict[tuple[SampledFrame, str], dict[Activity, float]] = {}
     for one in weighed:
         if one.doing.line is None:
             continue

@@ -17,7 +17,7 @@ from mooring.brain.fill_evenly import place_all
 from mooring.brain.layout import ALL
 from mooring.brain.pool import Numbers
 from mooring.brain.ranks import deal, is_ring
-from mooring.brain.trials import Trial, Zone
+from mooring.brain.trials import RoleZone, Trial
 from mooring.brain.want import Kinds, Want
 from mooring.model.member import Relation, Rule
 
@@ -35,7 +35,7 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PlacedBatch:
     """Members of one kind that were placed at once, and the states of all nodes before that."""
 
     want: Want
@@ -53,7 +53,7 @@ class Attempt:
 
     board: Board
     trial: Trial
-    runs: list[Run] = field(default_factory=list)
+    runs: list[PlacedBatch] = field(default_factory=list)
     where: dict[int, int] = field(default_factory=dict)
     failed: dict[int, Counts] = field(default_factory=dict)
     lonely: dict[int, Seat] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def attempt(
             for node in nodes:
                 board.take(want, np.array([node]))
         board.untried[want.role] -= len(positions)
-        result.runs.append(Run(want, positions, nodes, states))
+        result.runs.append(PlacedBatch(want, positions, nodes, states))
         result.where.update(zip(positions, nodes, strict=False))
         if len(nodes) < len(positions):
             counts = count_reasons(board, want, trial.zone)
@@ -121,12 +121,12 @@ def _follow_nodes(result: Attempt) -> None:
     }
 
 
-def _seats(board: Board, run: Run) -> Iterator[Seat]:
+def _seats(board: Board, run: PlacedBatch) -> Iterator[Seat]:
     for node, state in zip(run.nodes, run.states[run.nodes].tolist(), strict=True):
         yield Seat(node, state, state)
 
 
-def _cut_seats(board: Board, run: Run) -> Iterator[Seat]:
+def _cut_seats(board: Board, run: PlacedBatch) -> Iterator[Seat]:
     """One after the other on the same node: each cuts from what the one before has left."""
     successor = board.layout.pool.successors(run.want)
     now: dict[int, int] = dict(zip(run.nodes, run.states[run.nodes].tolist(), strict=True))
@@ -165,7 +165,7 @@ def _runs(
             yield want, positions
 
 
-def count_reasons(board: Board, want: Want, zone: Zone) -> Counts:
+def count_reasons(board: Board, want: Want, zone: RoleZone) -> Counts:
     """How many nodes object for each class of reason; a node with several counts under each."""
     own = board.objections(want)
     rest = board.gang_objections(want)
@@ -204,7 +204,7 @@ def _put_out_the_lonely(result: Attempt, kinds: Kinds) -> None:
                 put_out(board, want, seat)
                 del result.where[position]
                 result.lonely[position] = seat
-                result.failed[position] = count_reasons(board, want, Zone())
+                result.failed[position] = count_reasons(board, want, RoleZone())
 
 
 def _leaves_somebody_alone(rule: Rule, board: Board) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from mooring.brain.attachments import Attachments
-from mooring.brain.layout import ALL, Amounts, Free, Layout, Mask, Rows, Values
+from mooring.brain.layout import ALL, Amounts, ClusterLayout, Free, Mask, Rows, Values
 from mooring.brain.pool import Numbers
 from mooring.brain.presets import Recipe
 from mooring.brain.registry import SCORES, Objections, Scope
@@ -36,7 +36,7 @@ class Board:
         self,
         gang: Gang,
         recipe: Recipe,
-        layout: Layout,
+        layout: ClusterLayout,
         free: Free,
         sizes: Counter[str] | None = None,
         *,

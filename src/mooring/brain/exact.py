@@ -23,15 +23,15 @@ MOST_NODES = 8
 _MOST_STEPS = 5_000
 
 
-class Result(Enum):
+class NoPlan(Enum):
     IMPOSSIBLE = "impossible"
     GAVE_UP = "gave up"
 
 
-def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
+def search(board: Board, kinds: Kinds) -> Mapping[int, int] | NoPlan:
     """Position -> node index for all members, or that there is no such plan."""
     if len(kinds) > MOST_MEMBERS or len(board.layout) > MOST_NODES:
-        return Result.GAVE_UP
+        return NoPlan.GAVE_UP
     order = hardest_first(board, kinds)
     # Equal wants side by side, so that their permutations are tried once.
     first = {number: rank for rank, number in reversed(list(enumerate(kinds.of[i] for i in order)))}
@@ -86,7 +86,7 @@ def search(board: Board, kinds: Kinds) -> Mapping[int, int] | Result:
 
     if descend(0):
         return chosen
-    return Result.GAVE_UP if steps >= _MOST_STEPS else Result.IMPOSSIBLE
+    return NoPlan.GAVE_UP if steps >= _MOST_STEPS else NoPlan.IMPOSSIBLE
 
 
 def in_turn(board: Board, kinds: Kinds, found: Mapping[int, int]) -> tuple[int, ...]:

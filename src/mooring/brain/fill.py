@@ -25,7 +25,7 @@ Indexes = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Step:
+class FillStep:
     """One more member on each of these nodes, and the states that they were in before."""
 
     nodes: Indexes
@@ -38,7 +38,7 @@ class Sequence:
 
     nodes: Indexes
     keys: Values
-    steps: list[Step]
+    steps: list[FillStep]
 
 
 #: Of the nodes that can take a member, those with the highest totals, highest first, with these.
@@ -90,9 +90,9 @@ def follow(
 ) -> Sequence:
     """The first `count` choices. `limit`: how many each node may take at most."""
     chosen, places, keys = nodes, np.zeros(len(nodes), dtype=np.intp), lowest
-    steps: list[Step] = []
+    steps: list[FillStep] = []
     while len(nodes):
-        steps.append(Step(nodes, board.free.state[nodes]))
+        steps.append(FillStep(nodes, board.free.state[nodes]))
         board.take(want, nodes)
         if len(chosen) == count and places[-1] == len(steps) - 1:
             # What follows the last choice of its own node comes after it, and so too late.
@@ -115,7 +115,7 @@ def follow(
     return Sequence(chosen, keys, steps)
 
 
-def undo_surplus(board: Board, want: Want, steps: list[Step], chosen: Indexes) -> None:
+def undo_surplus(board: Board, want: Want, steps: list[FillStep], chosen: Indexes) -> None:
     """Nodes were asked for one more than they were chosen for, or lost to others later."""
     kept = np.bincount(chosen, minlength=len(board.layout))
     for place in range(len(steps) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The nodes as arrays: what never changes (`Layout`) and what is free at the moment (`Free`).
+"""The nodes as arrays: what never changes (`ClusterLayout`) and what is free now (`Free`).
 
 Labels and taints are numbered by class: nodes with equal ones are asked once.
 """
@@ -64,7 +64,7 @@ def devices_of(node: Node) -> Devices:
     )
 
 
-class Layout:
+class ClusterLayout:
     def __init__(self, nodes: tuple[Node, ...], storage: Storage | None = None) -> None:
         self.nodes = nodes
         self.index = {node.name: index for index, node in enumerate(nodes)}
@@ -145,7 +145,7 @@ class Layout:
             and len(self.pool) <= _MOST_STATES
         )
 
-    def over(self, pool: Pool) -> Layout:
+    def over(self, pool: Pool) -> ClusterLayout:
         """The same nodes with states in another pool of the same hardware."""
         twin = copy(self)
         twin.pool = pool
@@ -260,7 +260,7 @@ class Free:
         return frozenset(port for port, nodes in self.ports.items() if index in nodes)
 
 
-def free_of(layout: Layout, snapshot: Snapshot) -> Free:
+def free_of(layout: ClusterLayout, snapshot: Snapshot) -> Free:
     pool = layout.pool
     uses = [snapshot.use_of(node.name) for node in layout.nodes]
     cpu_used = _amounts([use.resources.cpu_millis for use in uses])
@@ -310,7 +310,7 @@ def free_of(layout: Layout, snapshot: Snapshot) -> Free:
     )
 
 
-def use_of(layout: Layout, free: Free, index: int) -> NodeUse:
+def use_of(layout: ClusterLayout, free: Free, index: int) -> NodeUse:
     """The use of one node as a snapshot says it."""
     node = layout.nodes[index]
     state = int(free.state[index])

@@ -3,7 +3,7 @@ does not pay for it."""
 
 from __future__ import annotations
 
-from mooring.brain.layout import Layout
+from mooring.brain.layout import ClusterLayout
 from mooring.model.member import PIPELINE, Gang, Preset
 
 #: In hundredths of a member, as the presets weigh.
@@ -14,7 +14,7 @@ _IMAGES = 10.0
 _SPARE_GPUS = 300.0
 
 
-def more_scores(gang: Gang, layout: Layout | None) -> tuple[tuple[str, float], ...]:
+def more_scores(gang: Gang, layout: ClusterLayout | None) -> tuple[tuple[str, float], ...]:
     found: list[tuple[str, float]] = []
     if any(key == PIPELINE for member in gang.members[:1] for key, _ in member.labels):
         found.append(("pipeline", _PIPELINE))

@@ -14,14 +14,16 @@ import numpy as np
 from mooring.brain import exact, explain
 from mooring.brain.board import Board
 from mooring.brain.filters.resources import INSUFFICIENT
-from mooring.brain.layout import Layout
+from mooring.brain.layout import ClusterLayout
 from mooring.brain.presets import Recipe
 from mooring.brain.trials import cannot_fit
 from mooring.brain.want import Kinds, Want
 from mooring.model.member import Gang
 
 
-def hopeless(gang: Gang, recipe: Recipe, layout: Layout, wants: Iterable[Want]) -> dict[Want, str]:
+def hopeless(
+    gang: Gang, recipe: Recipe, layout: ClusterLayout, wants: Iterable[Want]
+) -> dict[Want, str]:
     """The wants that no node could serve even if it were empty, each with a remark or ''."""
     alone = replace(recipe, required=(), preferred=())
     board = Board(gang, alone, layout, layout.empty)
@@ -43,9 +45,9 @@ def _remark(board: Board, want: Want) -> str:
     return explain.NO_NODE_LARGE_ENOUGH if too_small.all() else explain.NOT_EVEN_EMPTY
 
 
-def gang_never_fits(gang: Gang, recipe: Recipe, layout: Layout, kinds: Kinds) -> bool:
+def gang_never_fits(gang: Gang, recipe: Recipe, layout: ClusterLayout, kinds: Kinds) -> bool:
     """Is it certain that the whole gang does not fit on these nodes, whoever leaves them?"""
     if cannot_fit(Board(gang, recipe, layout, layout.empty), kinds):
         return True
     board = Board(gang, recipe, layout, layout.empty)
-    return exact.search(board, kinds) is exact.Result.IMPOSSIBLE
+    return exact.search(board, kinds) is exact.NoPlan.IMPOSSIBLE

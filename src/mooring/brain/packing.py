@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.brain.board import Board
-from mooring.brain.layout import Free, Layout
+from mooring.brain.layout import ClusterLayout, Free
 from mooring.brain.pool import REJECTED
 from mooring.brain.presets import recipe_for
 from mooring.brain.profile import Profile
@@ -39,7 +39,7 @@ Seats = Mapping[int, int]
 
 
 @dataclass
-class Budget:
+class SearchBudget:
     """Steps that a search may still make. One asks one node whether it could take one member: a
     few microseconds, or some tens where a kubelet has to be followed."""
 
@@ -57,7 +57,7 @@ class _Kind:
     size: float
 
 
-def packable(gangs: Sequence[Gang], layout: Layout, profile: Profile) -> bool:
+def packable(gangs: Sequence[Gang], layout: ClusterLayout, profile: Profile) -> bool:
     """Is this few enough, and are the places of the members independent of each other?"""
     if not 0 < len(layout) <= MOST_NODES or sum(len(g.members) for g in gangs) > MOST_MEMBERS:
         return False
@@ -73,7 +73,7 @@ def packable(gangs: Sequence[Gang], layout: Layout, profile: Profile) -> bool:
 
 
 def pack(
-    gangs: Sequence[Gang], layout: Layout, free: Free, profile: Profile, budget: Budget
+    gangs: Sequence[Gang], layout: ClusterLayout, free: Free, profile: Profile, budget: SearchBudget
 ) -> list[tuple[Kinds, Seats]] | None:
     """For each gang its kinds and the node of each position; None if none was found."""
     kinds: list[_Kind] = []
@@ -136,7 +136,9 @@ def _seats(all_kinds: Sequence[Kinds], found: list[Counter[int]]) -> list[tuple[
 
 
 class _Search:
-    def __init__(self, layout: Layout, free: Free, kinds: Sequence[_Kind], budget: Budget) -> None:
+    def __init__(
+        self, layout: ClusterLayout, free: Free, kinds: Sequence[_Kind], budget: SearchBudget
+    ) -> None:
         self.pool = layout.pool
         self.kinds = kinds
         self.budget = budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mooring.brain.board import Board
-from mooring.brain.layout import Layout, free_of
+from mooring.brain.layout import ClusterLayout, free_of
 from mooring.brain.planner import decide
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.verdicts import replay
@@ -19,7 +19,7 @@ def place(gang: Gang, snapshot: Snapshot, profile: Profile = DEFAULT) -> Plan | 
 
     A gang that may start in part is refused only if one of its members could never be placed.
     """
-    layout = Layout(snapshot.nodes, snapshot.storage)
+    layout = ClusterLayout(snapshot.nodes, snapshot.storage)
     free = free_of(layout, snapshot)
     decision = decide(gang, layout, free, profile)
     board = Board(gang, decision.recipe, layout, free)

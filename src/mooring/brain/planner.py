@@ -18,11 +18,11 @@ from mooring.brain import (
 )
 from mooring.brain.attempt import Attempt, Seat, attempt
 from mooring.brain.board import Board
-from mooring.brain.layout import Free, Layout
+from mooring.brain.layout import ClusterLayout, Free
 from mooring.brain.presets import Recipe, recipe_for
 from mooring.brain.profile import Profile
 from mooring.brain.traffic import Link, busiest
-from mooring.brain.trials import Trial, Zone, cannot_fit, fewest_nodes, trials
+from mooring.brain.trials import RoleZone, Trial, cannot_fit, fewest_nodes, trials
 from mooring.brain.want import Kinds, kinds_of
 from mooring.model.member import Gang, Member, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Placement, Plan, Refusal, Slot
@@ -46,7 +46,7 @@ class Decision:
     named: int | None = None
 
 
-def decide(gang: Gang, layout: Layout, free: Free, profile: Profile) -> Decision:
+def decide(gang: Gang, layout: ClusterLayout, free: Free, profile: Profile) -> Decision:
     """A gang that may start in part is refused only if a member could never be placed."""
     kinds = kinds_of(gang)
     recipe = recipe_for(gang, profile, layout)
@@ -136,7 +136,9 @@ def _link(gang: Gang, result: Attempt) -> Link | None:
     return busiest(gang, roles, where, result.board.layout.nodes)
 
 
-def _best_attempt(gang: Gang, recipe: Recipe, layout: Layout, free: Free, kinds: Kinds) -> Attempt:
+def _best_attempt(
+    gang: Gang, recipe: Recipe, layout: ClusterLayout, free: Free, kinds: Kinds
+) -> Attempt:
     """The first pass that places all, or of all passes the one on the fewest nodes."""
     fresh = partial(Board, gang, recipe, layout, free, kinds.roles)
     probe = fresh()
@@ -158,14 +160,19 @@ def _best_attempt(gang: Gang, recipe: Recipe, layout: Layout, free: Free, kinds:
             best = result
     if best.failed and gang.all_or_nothing:
         found = exact.search(fresh(), kinds)
-        if not isinstance(found, exact.Result):
+        if not isinstance(found, exact.NoPlan):
             order = exact.in_turn(fresh(), kinds, found)
-            return attempt(fresh(), kinds, Trial(order, Zone()), forced=found)
+            return attempt(fresh(), kinds, Trial(order, RoleZone()), forced=found)
     return best
 
 
 def seated(
-    gang: Gang, kinds: Kinds, seats: Mapping[int, int], layout: Layout, free: Free, profile: Profile
+    gang: Gang,
+    kinds: Kinds,
+    seats: Mapping[int, int],
+    layout: ClusterLayout,
+    free: Free,
+    profile: Profile,
 ) -> Plan | None:
     """The plan with each position on the node that `seats` names; None if a node refuses one."""
     fresh = partial(Board, gang, recipe_for(gang, profile), layout, free, kinds.roles)
@@ -178,7 +185,7 @@ def seated(
                 return None
         board.take(want, row)
         board.untried[want.role] -= 1
-    return plan_of(gang, attempt(fresh(), kinds, Trial(order, Zone()), forced=seats))
+    return plan_of(gang, attempt(fresh(), kinds, Trial(order, RoleZone()), forced=seats))
 
 
 def _rank(result: Attempt, recipe: Recipe) -> tuple[int, int]:

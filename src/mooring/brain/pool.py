@@ -22,7 +22,7 @@ from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node
 
 # What a kubelet would do is imported by who asks: this machine has none.
 if TYPE_CHECKING:
-    from mooring.brain.kubelet import Admission, Rejection
+    from mooring.brain.kubelet import KubeletAdmission, KubeletRejection
 
 Numbers = NDArray[np.int32]
 
@@ -35,7 +35,7 @@ _FIRST_CAPACITY = 256
 _MOST_CUTS = 100_000
 
 
-class Cut(NamedTuple):
+class Allotment(NamedTuple):
     """The CPUs of a member's own with their cells, and its devices."""
 
     cpus: tuple[int, ...]
@@ -91,7 +91,7 @@ class Pool:
         self.whole_gpus: Numbers = _numbers(_FIRST_CAPACITY)
         self.left_millis: Numbers = _numbers(_FIRST_CAPACITY)
         self.largest_left: Numbers = _numbers(_FIRST_CAPACITY)
-        self._cuts: dict[tuple[int, int], Cut] = {}
+        self._cuts: dict[tuple[int, int], Allotment] = {}
         self._tables: dict[tuple[int, int, int, int], _Table] = {}
 
     def __len__(self) -> int:
@@ -222,13 +222,13 @@ class Pool:
         found: Numbers = self._table(want).links[states]
         return found
 
-    def admission(self, state: int, want: Want) -> Admission | Rejection | None:
+    def admission(self, state: int, want: Want) -> KubeletAdmission | KubeletRejection | None:
         """The kubelet's answer, on a node that has one."""
         topology_id, cpus, gpus, left = self._states[state]
         node = self._kubelets[topology_id]
         if node is None or node.kubelet is None:
             return None
-        from mooring.brain.kubelet import Admission, Container, admit
+        from mooring.brain.kubelet import Container, KubeletAdmission, admit
 
         hardware = self._topologies[topology_id]
         free = frozenset(hardware.cpu_ids(cpus))
@@ -239,11 +239,11 @@ class Pool:
             return admit(node, free, devices, (container,), node.kubelet)
         # To the kubelet a share is one device; which card it is of, the device plugin says.
         container = Container(want.cpu_millis, want.whole_cpus, 1, want.exclusive)
-        answer: Admission | Rejection | None = None
+        answer: KubeletAdmission | KubeletRejection | None = None
         for card in hardware.cards_for(cpus, gpus, left, want.whole_cpus, want.gpu_share):
             device = frozenset({hardware.gpus[card].index})
             answer = admit(node, free, device, (container,), node.kubelet)
-            if isinstance(answer, Admission):
+            if isinstance(answer, KubeletAdmission):
                 break
         return answer or admit(node, free, frozenset(), (container,), node.kubelet)
 
@@ -257,14 +257,14 @@ class Pool:
 
         return successor
 
-    def cut(self, before: int, after: int) -> Cut:
+    def cut(self, before: int, after: int) -> Allotment:
         """What was taken between two states of one node."""
         found = self._cuts.get((before, after))
         if found is None:
             hardware = self.topology(before)
             cpus, gpus, share = self._difference(before, after)
             devices = 1 << share.card if share is not None else gpus
-            found = Cut(
+            found = Allotment(
                 hardware.cpu_ids(cpus),
                 hardware.cell_ids(cpus),
                 hardware.gpu_ids(devices),
@@ -292,10 +292,10 @@ class Pool:
                 return _Own(*hardware.cut(cpus, gpus, want.whole_cpus, want.gpus))
             own, part = hardware.cut_share(cpus, gpus, left, want.whole_cpus, share)
             return _Own(own, 0, part)
-        from mooring.brain.kubelet import Admission
+        from mooring.brain.kubelet import KubeletAdmission
 
         answer = self.admission(state, want)
-        if not isinstance(answer, Admission):
+        if not isinstance(answer, KubeletAdmission):
             return None
         # CPUs that nobody asked for are not set aside, although the kubelet hands them out.
         own = hardware.cpu_mask(answer.cpus[0]) if want.exclusive else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from mooring.brain.layout import Layout
+from mooring.brain.layout import ClusterLayout
 from mooring.brain.more_scores import more_scores
 from mooring.brain.profile import DEFAULT, EVENNESS, VOLUMES, Profile, with_always
 from mooring.brain.registry import Rules, rules_of
@@ -35,7 +35,9 @@ class Recipe:
         return rules_of(self.filters, self.scores)
 
 
-def recipe_for(gang: Gang, profile: Profile = DEFAULT, layout: Layout | None = None) -> Recipe:
+def recipe_for(
+    gang: Gang, profile: Profile = DEFAULT, layout: ClusterLayout | None = None
+) -> Recipe:
     """What the gang asks for and its preset means, on a cluster with this profile.
 
     `layout`: the nodes, where these may ask for something as well.

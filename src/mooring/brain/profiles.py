@@ -26,27 +26,27 @@ _HIGHEST_WEIGHT = 1e6
 
 
 @dataclass(frozen=True)
-class Reading:
+class ProfileReading:
     """A profile, and what of the document it leaves out, a sentence each."""
 
     profile: Profile
     notes: tuple[str, ...] = ()
 
 
-def read(document: object, source: str = "profile") -> Reading:
+def read(document: object, source: str = "profile") -> ProfileReading:
     """The profile that a parsed YAML or JSON document describes; BadInput for what is none."""
     if not isinstance(document, Mapping):
         raise BadInput.at(source, "(document)", _kind(document), "a mapping")
     if document.get("kind") == "Policy":
-        return Reading(*kube_profiles.from_policy(document, source))
+        return ProfileReading(*kube_profiles.from_policy(document, source))
     if document.get("kind") == "KubeSchedulerConfiguration":
-        return Reading(*kube_profiles.from_configuration(document, source))
+        return ProfileReading(*kube_profiles.from_configuration(document, source))
     _known(source, "", document, _KEYS)
     name = document.get("name", "custom")
     if not isinstance(name, str) or not name:
         raise BadInput.at(source, "name", repr(name), "a text")
     shape, ratio_of = _ratio(source, document.get("ratio"))
-    return Reading(
+    return ProfileReading(
         Profile(
             name,
             _filters(source, document.get("filters")),

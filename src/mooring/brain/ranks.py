@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.brain.layout import Layout
+from mooring.brain.layout import ClusterLayout
 from mooring.model.member import Gang
 from mooring.model.traffic import Pattern
 
@@ -32,7 +32,7 @@ def is_ring(gang: Gang) -> bool:
 
 
 def deal(
-    kinds: Sequence[tuple[Sequence[int], Sequence[int]]], layout: Layout
+    kinds: Sequence[tuple[Sequence[int], Sequence[int]]], layout: ClusterLayout
 ) -> list[tuple[int, ...]]:
     """Of each kind, its positions in the gang in the order of its seats.
 
@@ -59,7 +59,7 @@ def deal(
 
 
 def _order(
-    nodes: Sequence[int], layout: Layout, before: int | None, after: int | None
+    nodes: Sequence[int], layout: ClusterLayout, before: int | None, after: int | None
 ) -> list[int]:
     """The nodes once each, by site: from that of the rank before to that of the rank after."""
     distinct = list(dict.fromkeys(nodes))
@@ -84,6 +84,6 @@ def _order(
     return sorted(distinct, key=turn)
 
 
-def _sites(nodes: Sequence[int], layout: Layout) -> Mapping[int, tuple[str, ...]]:
+def _sites(nodes: Sequence[int], layout: ClusterLayout) -> Mapping[int, tuple[str, ...]]:
     known = [tuple(labels.get(key, "") for key in SITE_LABELS) for labels in layout.labels]
     return {node: known[layout.label_class.item(node)] for node in nodes}

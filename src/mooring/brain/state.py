@@ -14,19 +14,19 @@ from types import MappingProxyType
 import numpy as np
 
 from mooring.brain import packing
+from mooring.brain.answer_cache import AnswerCache
 from mooring.brain.board import Board
 from mooring.brain.filters.disks import conflicts
 from mooring.brain.filters.volume_binding import unbindable
 from mooring.brain.filters.volume_count import exceeded
 from mooring.brain.fragments import Fragments, fragments_of
-from mooring.brain.layout import Amounts, Free, Layout, free_of, use_of
+from mooring.brain.layout import Amounts, ClusterLayout, Free, free_of, use_of
 from mooring.brain.planner import decide, seated
 from mooring.brain.profile import DEFAULT, Profile
 from mooring.brain.residents import settle
 from mooring.brain.shares import WHOLE, Left, Share
 from mooring.brain.verdicts import replay
 from mooring.brain.want import Want, kinds_of
-from mooring.brain.warm import Warm
 from mooring.model.cluster import Node, NodeUse, Snapshot
 from mooring.model.member import Gang, MemberId
 from mooring.model.plan import NodeVerdict, Plan, Refusal, Slot
@@ -54,12 +54,12 @@ class ClusterState:
         self, snapshot: Snapshot, profile: Profile = DEFAULT, like: ClusterState | None = None
     ) -> None:
         self.profile = profile
-        known: Layout | None = like._layout if like is not None else None
+        known: ClusterLayout | None = like._layout if like is not None else None
         if known is None or not known.describes(snapshot.nodes, snapshot.storage):
-            known = Layout(snapshot.nodes, snapshot.storage)
-        self._layout: Layout = known
+            known = ClusterLayout(snapshot.nodes, snapshot.storage)
+        self._layout: ClusterLayout = known
         self._free = free_of(self._layout, snapshot)
-        self._warm = Warm(self._layout, self._free, profile)
+        self._answers = AnswerCache(self._layout, self._free, profile)
         self._held: dict[str, tuple[Gang, Plan]] = {}
 
     @property
@@ -87,7 +87,7 @@ class ClusterState:
         twin.profile = self.profile
         twin._layout = self._layout
         twin._free = self._free.copy()
-        twin._warm = self._warm.copy(twin._free)
+        twin._answers = self._answers.copy(twin._free)
         twin._held = dict(self._held)
         return twin
 
@@ -96,7 +96,7 @@ class ClusterState:
         known = self._held.get(gang.job)
         if known is not None and known[0] == gang:
             return known[1]
-        plan = self._warm.plan(gang)
+        plan = self._answers.plan(gang)
         if plan is not None:
             return plan
         return decide(gang, self._layout, self._free, self.profile).outcome
@@ -104,7 +104,7 @@ class ClusterState:
     def packable(self, gangs: Sequence[Gang]) -> bool:
         return packing.packable(gangs, self._layout, self.profile)
 
-    def pack(self, gangs: Sequence[Gang], budget: packing.Budget) -> tuple[Plan, ...] | None:
+    def pack(self, gangs: Sequence[Gang], budget: packing.SearchBudget) -> tuple[Plan, ...] | None:
         """Plans for all of these at once, to be taken in this order; None if none was found."""
         found = packing.pack(gangs, self._layout, self._free, self.profile, budget)
         if found is None:
@@ -122,16 +122,16 @@ class ClusterState:
     def may_fit(self, *gangs: Gang) -> bool:
         """False: there is no place for all of these, each of which must start whole, whatever the
         order. Costs next to nothing, and True says little."""
-        return self._warm.may_fit([one for one in gangs if one.job not in self._held])
+        return self._answers.may_fit([one for one in gangs if one.job not in self._held])
 
     def has_room(self, gang: Gang) -> bool | None:
         """Would `place` give a plan for this gang, whole? None if that takes a plan to tell."""
-        return None if gang.job in self._held else self._warm.has_room(gang)
+        return None if gang.job in self._held else self._answers.has_room(gang)
 
     def crowded_out(self, gang: Gang, other: Gang, now: ClusterState) -> bool:
         """True: surely this gang has no place here beside the other one, wherever that is placed
         on `now`, which is the same cluster with more people on it. False says nothing."""
-        return self._warm.crowded_out(gang, other, now._warm)
+        return self._answers.crowded_out(gang, other, now._answers)
 
     def nameless(self, gang: Gang) -> bool:
         """Would any other gang of its shape get the very same slots in its place, and leave the
@@ -202,7 +202,7 @@ class ClusterState:
             return
         fresh, self._free.state[:] = pool.renewed(self._free.state)
         self._layout = self._layout.over(fresh)
-        self._warm.moved(self._layout)
+        self._answers.moved(self._layout)
 
     def free(self, node: str) -> Resources:
         index = self._layout.index[node]
@@ -374,7 +374,7 @@ class ClusterState:
 
     def _count(self, want: Want, index: int, sign: int) -> None:
         free = self._free
-        self._warm.changed(index)
+        self._answers.changed(index)
         free.cpu_millis[index] -= sign * want.cpu_millis
         free.memory_bytes[index] -= sign * want.memory_bytes
         free.gpus[index] -= sign * want.gpus

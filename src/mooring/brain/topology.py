@@ -30,7 +30,7 @@ class Core:
 
 
 @dataclass(frozen=True)
-class Group:
+class CacheGroup:
     """The CPUs of one L3 group within one cell."""
 
     key: int
@@ -41,7 +41,7 @@ class Group:
 class Cell:
     key: int
     mask: int
-    groups: tuple[Group, ...]
+    groups: tuple[CacheGroup, ...]
 
 
 class Topology:
@@ -302,7 +302,7 @@ def _cells(cpus: tuple[Cpu, ...]) -> tuple[Cell, ...]:
         Cell(
             key,
             sum(groups.values()),
-            tuple(Group(l3, groups[l3]) for l3 in sorted(groups)),
+            tuple(CacheGroup(l3, groups[l3]) for l3 in sorted(groups)),
         )
         for key, groups in sorted(masks.items())
     )

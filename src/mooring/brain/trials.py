@@ -25,7 +25,7 @@ _MOST_SIZES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Zone:
+class RoleZone:
     """Roles confined to some of the nodes, and the reason that the other nodes give."""
 
     nodes: Mapping[str, Mask] = field(default_factory=lambda: MappingProxyType({}))
@@ -35,7 +35,7 @@ class Zone:
 @dataclass(frozen=True, eq=False)
 class Trial:
     order: tuple[int, ...]
-    zone: Zone
+    zone: RoleZone
 
 
 def trials(board: Board, kinds: Kinds) -> Iterator[Trial]:
@@ -125,7 +125,7 @@ def _part(asked: int, most: int) -> float:
     return asked / most if most else float(asked)
 
 
-def _zones(board: Board, kinds: Kinds) -> Iterator[Zone]:
+def _zones(board: Board, kinds: Kinds) -> Iterator[RoleZone]:
     for roles in _sharing_a_claim(board, kinds):
         rule = Rule(Relation.TOGETHER, roles, roles, required=True)
         yield from _single_nodes(board, kinds, rule)
@@ -136,7 +136,7 @@ def _zones(board: Board, kinds: Kinds) -> Iterator[Zone]:
             yield from _single_nodes(board, kinds, rule)
         else:
             yield from _sites(board, kinds, rule)
-    yield Zone()
+    yield RoleZone()
 
 
 def _sharing_a_claim(board: Board, kinds: Kinds) -> list[tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _sharing_a_claim(board: Board, kinds: Kinds) -> list[tuple[str, ...]]:
     return [tuple(sorted(group)) for group in groups]
 
 
-def _splits(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
+def _splits(board: Board, kinds: Kinds, rule: Rule) -> Iterator[RoleZone]:
     """Nodes for `roles` and nodes for `others`: the split with the least busy node first."""
     ones, others = kinds.counts_in(rule.roles), kinds.counts_in(rule.others)
     count, other_count = _sum(ones), _sum(others)
@@ -184,7 +184,9 @@ def _splits(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     for k in sizes[:_MOST_SIZES]:
         for ranking in rankings[:1] if alike else rankings:
             kept = _mask(board, ranking[:k])
-            yield Zone(dict.fromkeys(rule.roles, kept) | dict.fromkeys(rule.others, ~kept), reasons)
+            yield RoleZone(
+                dict.fromkeys(rule.roles, kept) | dict.fromkeys(rule.others, ~kept), reasons
+            )
 
 
 def _busiest(ones: int, nodes: int, others: int, other_nodes: int, serving: bool) -> float:
@@ -198,7 +200,7 @@ def _busiest(ones: int, nodes: int, others: int, other_nodes: int, serving: bool
     return max(load, -(-others // other_nodes))
 
 
-def _sites(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
+def _sites(board: Board, kinds: Kinds, rule: Rule) -> Iterator[RoleZone]:
     """Nodes for `others`, chosen where `roles` have most room beside them: the most first."""
     seekers, sought = kinds.counts_in(rule.roles), kinds.counts_in(rule.others)
     if not seekers or not sought:
@@ -209,13 +211,13 @@ def _sites(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     step = max(1, most // _MOST_SIZES)
     reason = f"left out to keep {'/'.join(rule.roles)} beside {'/'.join(rule.others)}"
     for k in range(most, 0, -step):
-        yield Zone(
+        yield RoleZone(
             dict.fromkeys(rule.others, _mask(board, ranking[:k])),
             dict.fromkeys(rule.others, reason),
         )
 
 
-def _single_nodes(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
+def _single_nodes(board: Board, kinds: Kinds, rule: Rule) -> Iterator[RoleZone]:
     """One node for all of the roles that must be together with themselves: the roomiest first."""
     both = [role for role in rule.roles if role in rule.others]
     usable = np.flatnonzero(_holds(board, kinds.counts_in(both)))
@@ -224,7 +226,7 @@ def _single_nodes(board: Board, kinds: Kinds, rule: Rule) -> Iterator[Zone]:
     ranking = usable[np.argsort(-held[usable], kind="stable")]
     reason = f"must be together with {'/'.join(both)}"
     for index in ranking[:_MOST_SIZES]:
-        yield Zone(dict.fromkeys(both, _mask(board, index)), dict.fromkeys(both, reason))
+        yield RoleZone(dict.fromkeys(both, _mask(board, index)), dict.fromkeys(both, reason))
 
 
 def cannot_fit(board: Board, kinds: Kinds) -> bool:

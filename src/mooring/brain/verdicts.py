@@ -13,7 +13,7 @@ import numpy as np
 from mooring.brain.attempt import Attempt, put_out
 from mooring.brain.board import Board
 from mooring.brain.fill import Indexes
-from mooring.brain.trials import Zone
+from mooring.brain.trials import RoleZone
 from mooring.brain.want import Kinds, Want
 from mooring.model.plan import NodeVerdict
 
@@ -32,7 +32,7 @@ class Witness:
         for stale in self._stale.values():
             stale.add(node)
 
-    def ask(self, want: Want, zone: Zone) -> Verdicts:
+    def ask(self, want: Want, zone: RoleZone) -> Verdicts:
         if want not in self._known:
             self._known[want] = self._answers(want, np.arange(len(self._board.layout)))
             self._stale[want] = set()
@@ -87,7 +87,7 @@ class Witness:
                 answers[node] = NodeVerdict(answers[node].node, scores=scores)
         return answers
 
-    def _with_the_gang(self, want: Want, known: list[NodeVerdict], zone: Zone) -> Verdicts:
+    def _with_the_gang(self, want: Want, known: list[NodeVerdict], zone: RoleZone) -> Verdicts:
         answers = self._with_gang_scores(want, known)
         for reason, mask in self._board.gang_objections(want).items():
             for node in np.flatnonzero(mask).tolist():
@@ -115,4 +115,4 @@ def replay(board: Board, kinds: Kinds, result: Attempt) -> Iterator[tuple[int, V
     for position, seat in result.lonely.items():
         put_out(board, kinds[position], seat)
         witness.changed(seat.node)
-        yield position, witness.ask(kinds[position], Zone())
+        yield position, witness.ask(kinds[position], RoleZone())

@@ -11,7 +11,7 @@ from mooring.cli import options
 from mooring.cli.say import emit_json, say
 
 if TYPE_CHECKING:
-    from mooring.doctor.comparing import Comparison, Side
+    from mooring.doctor.comparing import RunComparison, Side
 
 _MOST_DIFFERENCES = 20
 _MOST_ROWS = 200
@@ -49,7 +49,7 @@ def _side(name: str) -> Side:
     return read_measures(find_run(name))
 
 
-def _print(found: Comparison) -> None:
+def _print(found: RunComparison) -> None:
     from mooring.cli.console import console as make_console
     from mooring.doctor.comparing import readable, times
     from mooring.report.columns import Columns
@@ -72,7 +72,7 @@ def _print(found: Comparison) -> None:
         say("nothing was measured on both sides")
 
 
-def _context(found: Comparison) -> None:
+def _context(found: RunComparison) -> None:
     for what, ours, theirs in found.differences[:_MOST_DIFFERENCES]:
         say(f"differs: {what}: {ours} | {theirs}")
     if len(found.differences) > _MOST_DIFFERENCES:

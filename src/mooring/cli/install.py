@@ -101,7 +101,7 @@ def install(
 
     moor install | kubectl apply -f -
     """
-    from mooring.install import Settings, manifests, parse_kube_version, to_json, to_yaml
+    from mooring.install import InstallSettings, manifests, parse_kube_version, to_json, to_yaml
     from mooring.model.errors import BadInput
 
     if image is not None and (not image.strip() or not image.isprintable() or " " in image):
@@ -113,9 +113,9 @@ def install(
     except ValueError:
         accepted = "a version such as 1.29 or v1.29.3"
         raise BadInput.at("moor install", "--kube-version", repr(kube_version), accepted) from None
-    settings = Settings(
+    settings = InstallSettings(
         namespace=_check_namespace(namespace, "--namespace"),
-        image=image or Settings().image,
+        image=image or InstallSettings().image,
         replicas=replicas,
         webhook="webhook" not in without,
         kubelet_config="kubelet-config" in extras,

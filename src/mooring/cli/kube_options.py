@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from mooring.backends.kubernetes.api.kubeconfig import Access
+    from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -47,7 +47,7 @@ def kube_context(command: Command) -> Command:
 class Target:
     """A namespace of a cluster."""
 
-    access: Access
+    access: ClusterAccess
     namespace: str
 
 
@@ -76,7 +76,7 @@ def required_target(context: str | None, kubeconfig: Path | None) -> Target:
     return Target(access, access.namespace)
 
 
-def access_of(context: str | None, kubeconfig: Path | None) -> Access:
+def access_of(context: str | None, kubeconfig: Path | None) -> ClusterAccess:
     from mooring.backends.kubernetes.api.kubeconfig import load_access
 
     return load_access(context, kubeconfig)

@@ -103,11 +103,11 @@ async def _of_cluster(
     from mooring.backends.kubernetes.api.client import Client
     from mooring.backends.kubernetes.client.jobs import find_job
     from mooring.backends.kubernetes.client.logs import Line, follow_logs, read_logs
-    from mooring.backends.kubernetes.jobs.training_job import meaning_of
+    from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 
     async with Client(target.access) as client:
         view = await find_job(client, job, target.namespace)
-    known_members = [member.name for member in meaning_of(view.object).gang.members]
+    known_members = [member.name for member in parse_training_job(view.object).gang.members]
     chosen = choose_members(known_members, wanted, "moor logs", "MEMBER")
     prefix = _prefixes(chosen)
 

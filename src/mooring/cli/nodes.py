@@ -54,7 +54,7 @@ def cluster_of(nodes: str | None, nic_mbps: int | None, cluster_file: Path | Non
 
 def described(cluster_file: Path) -> Cluster:
     """What a cluster file says."""
-    from mooring.brain.queue import Groups, MovePolicy, NodeGroup, PoolSpec
+    from mooring.brain.queue import Groups, MovePolicy, PooledNodes, PoolSpec
     from mooring.brain.queue.order import CLASSES
     from mooring.planning import Cluster
     from mooring.spec.load import load_cluster_file
@@ -71,7 +71,7 @@ def described(cluster_file: Path) -> Cluster:
             for entry, guaranteed, cap in file.shares()
         ),
         Groups(
-            tuple(NodeGroup(name, *owned) for name, owned in file.groups().items()),
+            tuple(PooledNodes(name, *owned) for name, owned in file.groups().items()),
             policy,
         ),
         {**CLASSES, **file.priority_classes},

@@ -123,10 +123,10 @@ def operator(
     import asyncio
 
     from mooring.backends.kubernetes.objects.pod_manifest import Image
-    from mooring.operator.controller import Settings
+    from mooring.operator.controller import OperatorSettings
     from mooring.operator.leader import LeaseSettings
     from mooring.operator.logs import set_up
-    from mooring.operator.main import Process
+    from mooring.operator.main import ReplicaOptions
     from mooring.operator.replica import Webhook, run_replica
 
     askers = tuple(map(_address_range, api_servers))
@@ -141,7 +141,7 @@ def operator(
             renew_s=lease_duration * 2 / 3,
             retry_s=lease_duration / 7.5,
         )
-    settings = Settings(
+    settings = OperatorSettings(
         Image(image, launcher_path),
         namespaces=namespaces,
         workers=workers,
@@ -154,7 +154,7 @@ def operator(
         api_servers=askers,
     )
     webhook = Webhook(webhook_port, home) if webhook_port else None
-    asyncio.run(run_replica(access, Process(settings, lease, metrics_port), webhook))
+    asyncio.run(run_replica(access, ReplicaOptions(settings, lease, metrics_port), webhook))
 
 
 def _address_range(text: str) -> str:

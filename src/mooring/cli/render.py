@@ -12,7 +12,7 @@ from mooring.cli.kube_options import access_of, kube_context
 from mooring.cli.say import emit, say
 
 if TYPE_CHECKING:
-    from mooring.backends.kubernetes.api.kubeconfig import Access
+    from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
     from mooring.backends.kubernetes.client.cluster import ClusterNow
 
 
@@ -53,7 +53,7 @@ def render(
     from mooring.backends.kubernetes.client.files import pack
     from mooring.backends.kubernetes.client.render import render as make
     from mooring.backends.kubernetes.objects.pod_manifest import Image
-    from mooring.install import Settings, to_json, to_yaml
+    from mooring.install import InstallSettings, to_json, to_yaml
     from mooring.model.errors import BadInput
     from mooring.spec import load_job
 
@@ -74,7 +74,7 @@ def render(
         where or "default",
         packed.archive,
         cluster,
-        Image(image or Settings().image),
+        Image(image or InstallSettings().image),
         time.time(),
         source,
     )
@@ -87,7 +87,7 @@ def render(
     return 0
 
 
-async def _read(access: Access) -> ClusterNow:
+async def _read(access: ClusterAccess) -> ClusterNow:
     from mooring.backends.kubernetes.api.client import Client
     from mooring.backends.kubernetes.client.cluster import read_cluster
 

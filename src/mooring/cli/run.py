@@ -18,7 +18,7 @@ from mooring.cli.run_command import CommandOptions, RunCommand, command_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mooring.app import Promised, Where
+    from mooring.app import NodeChoice, Promised
     from mooring.backends.local.preparing import Given
     from mooring.backends.local.queue.turn import WaitingPlace
     from mooring.cli.viewer import ViewOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mooring.queued_run import CarryOut
     from mooring.record import RunRecord
     from mooring.record.logs import LogLine
-    from mooring.run_loop import Result
+    from mooring.run_loop import RunEnd
     from mooring.spec import TrainingJob
 
 
@@ -137,7 +137,7 @@ class JobStart:
 
     job: TrainingJob
     origin: Origin
-    where: Where
+    where: NodeChoice
     given: Given
     stacks: bool
     directory: Path | None
@@ -253,7 +253,7 @@ class _Asked:
 class _Ended:
     """A run that has ended, and whether given lines of it stand on the screen just above."""
 
-    result: Result
+    result: RunEnd
     showed: Callable[[Sequence[LogLine]], bool]
 
 
@@ -282,10 +282,10 @@ def _carry_out(
             on_start(run)
 
         def carry_out(
-            where: Where,
+            where: NodeChoice,
             promised: Promised | None = None,
             wanted_to_stop: Callable[[], str | None] = lambda: None,
-        ) -> Result:
+        ) -> RunEnd:
             return run_job(
                 job,
                 job_dir=asked.start.origin.folder,
@@ -309,10 +309,10 @@ def _carry_out(
     return _Ended(result, viewer.showed)
 
 
-def _in_turn(asked: _Asked, job: TrainingJob, carry_out: CarryOut) -> Result:
+def _in_turn(asked: _Asked, job: TrainingJob, carry_out: CarryOut) -> RunEnd:
     """Where a service runs on this machine: once its queue has given the job a place."""
     from mooring.cli.queue_wait import QueueWait
-    from mooring.queued_run import RunRequest, Told, run_in_turn
+    from mooring.queued_run import QueueNotices, RunRequest, run_in_turn
 
     start, wait = asked.start, QueueWait(asked.console)
     shown = asked.on_wait or (lambda place: None if asked.view.quiet else wait.show(place))
@@ -323,17 +323,17 @@ def _in_turn(asked: _Asked, job: TrainingJob, carry_out: CarryOut) -> Result:
             asked.console().print(text, style="dim", soft_wrap=True)
 
     def begin(
-        where: Where,
+        where: NodeChoice,
         promised: Promised | None = None,
         wanted_to_stop: Callable[[], str | None] = lambda: None,
-    ) -> Result:
+    ) -> RunEnd:
         wait.close()
         return carry_out(where, promised, wanted_to_stop)
 
     origin = start.origin
     request = RunRequest(job, origin.folder, origin.source, start.where, start.given)
     try:
-        return run_in_turn(request, begin, Told(shown, note))
+        return run_in_turn(request, begin, QueueNotices(shown, note))
     finally:
         wait.close()
 

@@ -91,14 +91,14 @@ def simulate(
     from mooring.model.errors import BadInput
     from mooring.simulate import report
     from mooring.simulate.profiles import read_profile
-    from mooring.simulate.workload import Pool
+    from mooring.simulate.workload import WorkloadPool
 
     if profile is not None and compare:
         raise BadInput.at("moor simulate", "--profile", "--compare as well", "one of the two")
     if target is not None and not target.absolute().parent.is_dir():
         raise BadInput.at("moor simulate", "--file", str(target), "a file in a folder that exists")
     cluster = node_options.described(cluster_file)
-    pools = [Pool(one.name, one.guaranteed, one.cap, one.weight) for one in cluster.pools]
+    pools = [WorkloadPool(one.name, one.guaranteed, one.cap, one.weight) for one in cluster.pools]
     made = _workload(workload, cluster, seed, jobs, load).on(pools)
     option = "--compare" if compare else "--profile"
     readings = [read_profile(name, option) for name in compare or (profile or "default",)]

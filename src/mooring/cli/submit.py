@@ -15,7 +15,7 @@ from mooring.model.errors import BadInput
 
 if TYPE_CHECKING:
     from mooring.backends.kubernetes.api.client import Client
-    from mooring.backends.kubernetes.api.kubeconfig import Access
+    from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
     from mooring.cli.kube_options import Target
     from mooring.cli.waiting import Waiting
     from mooring.spec import TrainingJob
@@ -85,7 +85,7 @@ def _to_cluster(
 
 
 async def _submit(
-    access: Access,
+    access: ClusterAccess,
     jobs: list[TrainingJob],
     places: list[str],
     files: tuple[Path, ...],

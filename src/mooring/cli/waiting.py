@@ -14,7 +14,7 @@ from mooring.cli.say import say
 from mooring.report.columns import Columns
 
 if TYPE_CHECKING:
-    from mooring.backends.kubernetes.client.submit import Progress
+    from mooring.backends.kubernetes.client.submit import JobProgress
 
 #: Lines about figures alone come no more often than this.
 _LINE_EVERY_S = 5.0
@@ -25,7 +25,7 @@ class Waiting:
 
     def __init__(self, jobs: Sequence[str]) -> None:
         self._jobs = list(jobs)
-        self._seen: dict[str, Progress] = {}
+        self._seen: dict[str, JobProgress] = {}
         self._line_due_s: dict[str, float] = {}
         self._console = make_console()
         self._live: Live | None = None
@@ -46,7 +46,7 @@ class Waiting:
             self._live.stop()
             self._live = None
 
-    def show(self, job: str, progress: Progress) -> None:
+    def show(self, job: str, progress: JobProgress) -> None:
         before = self._seen.get(job)
         self._seen[job] = progress
         if self._live is not None:
@@ -90,7 +90,7 @@ class Waiting:
         return Columns.of_rows(names, rows, gives_way={"examples/s": 1}, detail="why")
 
 
-def line(job: str, progress: Progress) -> str:
+def line(job: str, progress: JobProgress) -> str:
     """One line for a log file."""
     said = [f"{job}: " if job else "", progress.phase]
     if progress.ready:
@@ -104,5 +104,5 @@ def line(job: str, progress: Progress) -> str:
     return "".join(said)
 
 
-def _story(progress: Progress) -> tuple[str, str, str, int]:
+def _story(progress: JobProgress) -> tuple[str, str, str, int]:
     return progress.phase, progress.ready, progress.message, progress.restarts

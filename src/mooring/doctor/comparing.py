@@ -84,7 +84,7 @@ class Row:
         return abs(self.ratio - 1) > _NOISE and (self.low > 1 or self.high < 1)
 
 
-class Pattern(StrEnum):
+class GapPattern(StrEnum):
     """How a gap changes with the size of the work."""
 
     SAME = "same"
@@ -96,38 +96,39 @@ class Pattern(StrEnum):
 
 
 _MEANS = {
-    Pattern.SAME: "No difference beyond noise.",
-    Pattern.PER_STEP: "The smaller the work, the larger the gap: every step pays a cost that does "
-    "not grow with its size, and that long steps hide behind the device's work. That is the host "
-    "side (CPU scheduling, pinning, thread counts, starting kernels, loading data), not the GPU: a "
-    "slower device would cost the same factor everywhere. Look at both hosts with `moor doctor "
-    "--node`.",
-    Pattern.PROPORTIONAL: "The same factor everywhere, whatever the size of the work: the device "
-    "or its clock, memory or bus is slower, or the precision differs; not a cost of each step.",
-    Pattern.GROWING: "The larger the work, the larger the gap: bandwidth or memory runs out with "
-    "size (caches, NUMA cells, PCIe, network); small work does not feel it.",
-    Pattern.MIXED: "The gap follows no order of size.",
-    Pattern.FEW: "Too few measures for a pattern.",
+    GapPattern.SAME: "No difference beyond noise.",
+    GapPattern.PER_STEP: "The smaller the work, the larger the gap: every step pays a cost that "
+    "does not grow with its size, and that long steps hide behind the device's work. That is the "
+    "host side (CPU scheduling, pinning, thread counts, starting kernels, loading data), not the "
+    "GPU: a slower device would cost the same factor everywhere. Look at both hosts with `moor "
+    "doctor --node`.",
+    GapPattern.PROPORTIONAL: "The same factor everywhere, whatever the size of the work: the "
+    "device or its clock, memory or bus is slower, or the precision differs; not a cost of "
+    "each step.",
+    GapPattern.GROWING: "The larger the work, the larger the gap: bandwidth or memory runs out "
+    "with size (caches, NUMA cells, PCIe, network); small work does not feel it.",
+    GapPattern.MIXED: "The gap follows no order of size.",
+    GapPattern.FEW: "Too few measures for a pattern.",
 }
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FamilyVerdict:
     """The pattern of one family of measures (`train time`, `inference time`)."""
 
     family: str
     rows: tuple[Row, ...]
-    pattern: Pattern
+    pattern: GapPattern
     correlation: float | None
     middle: float
     says: str
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     a: str
     b: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[FamilyVerdict, ...]
     differences: tuple[tuple[str, str, str], ...]
     """What the sides say of themselves and do not agree on: (what, A, B)."""
     alike: tuple[tuple[str, str], ...]
@@ -167,7 +168,7 @@ class Comparison:
         }
 
 
-def compare(a: Side, b: Side) -> Comparison:
+def compare(a: Side, b: Side) -> RunComparison:
     ours = {one.name: one for one in a.measures}
     theirs = {one.name: one for one in b.measures}
     families: dict[str, list[Row]] = {}
@@ -184,7 +185,7 @@ def compare(a: Side, b: Side) -> Comparison:
         differing = [key for key in shared if a.context[key] != b.context[key]]
     # What somebody has set or written comes before what followed from it.
     differing.sort(key=lambda key: not key.startswith((SPEC, PROGRAM)))
-    return Comparison(
+    return RunComparison(
         a.name,
         b.name,
         (
@@ -207,12 +208,14 @@ def _family(name: str, sizes: Mapping[str, int]) -> str:
     return rest if rest and sizes[rest] > 1 else _ALONE
 
 
-def _apart(rows: Sequence[Row]) -> Verdict:
+def _apart(rows: Sequence[Row]) -> FamilyVerdict:
     """Measures of different things: each by itself, no pattern among them."""
     said = [_said(row) for row in rows if row.differs]
-    says = "; ".join(said) if said else _MEANS[Pattern.SAME]
-    pattern = Pattern.FEW if said else Pattern.SAME
-    return Verdict(_ALONE, tuple(rows), pattern, None, median(row.ratio for row in rows), says)
+    says = "; ".join(said) if said else _MEANS[GapPattern.SAME]
+    pattern = GapPattern.FEW if said else GapPattern.SAME
+    return FamilyVerdict(
+        _ALONE, tuple(rows), pattern, None, median(row.ratio for row in rows), says
+    )
 
 
 def _row(a: Measure, b: Measure) -> Row:
@@ -232,19 +235,19 @@ def _row(a: Measure, b: Measure) -> Row:
     )
 
 
-def _verdict(family: str, rows: Sequence[Row]) -> Verdict:
+def _verdict(family: str, rows: Sequence[Row]) -> FamilyVerdict:
     ordered = tuple(sorted(rows, key=lambda row: row.a))
     pattern, correlation = _pattern(ordered)
     says = _MEANS[pattern]
-    if pattern in (Pattern.PER_STEP, Pattern.GROWING):
+    if pattern in (GapPattern.PER_STEP, GapPattern.GROWING):
         first, last = ordered[0], ordered[-1]
         says = (
             f"{first.ratio:.2f}× at {first.a:.3g} {first.unit} ({first.name.split(' ')[0]}), "
             f"{last.ratio:.2f}× at {last.a:.3g} {last.unit} ({last.name.split(' ')[0]}). {says}"
         )
-    elif pattern is Pattern.FEW and any(row.differs for row in ordered):
+    elif pattern is GapPattern.FEW and any(row.differs for row in ordered):
         says = "; ".join(_said(row) for row in ordered if row.differs)
-    return Verdict(
+    return FamilyVerdict(
         family, ordered, pattern, correlation, median(row.ratio for row in ordered), says
     )
 
@@ -282,23 +285,23 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _pattern(rows: Sequence[Row]) -> tuple[Pattern, float | None]:
+def _pattern(rows: Sequence[Row]) -> tuple[GapPattern, float | None]:
     """By the order of ratios along the size of the work (A's own figure)."""
     if not any(row.differs for row in rows):
-        return Pattern.SAME, None
+        return GapPattern.SAME, None
     if len(rows) < _LEAST_FOR_A_PATTERN:
-        return Pattern.FEW, None
+        return GapPattern.FEW, None
     ratios = [row.ratio for row in rows]
     correlation = _rank_correlation([row.a for row in rows], ratios)
     # Ratios that hardly differ have no order worth the name.
     if max(ratios) - min(ratios) <= 2 * _NOISE * mean(ratios):
-        return Pattern.PROPORTIONAL, correlation
+        return GapPattern.PROPORTIONAL, correlation
     gap = median(ratios)
     if correlation <= -_CORRELATED:
-        return (Pattern.PER_STEP if gap > 1 else Pattern.GROWING), correlation
+        return (GapPattern.PER_STEP if gap > 1 else GapPattern.GROWING), correlation
     if correlation >= _CORRELATED:
-        return (Pattern.GROWING if gap > 1 else Pattern.PER_STEP), correlation
-    return Pattern.MIXED, correlation
+        return (GapPattern.GROWING if gap > 1 else GapPattern.PER_STEP), correlation
+    return GapPattern.MIXED, correlation
 
 
 def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:

@@ -141,7 +141,7 @@ class Finding:
         }
 
 
-class Answer(StrEnum):
+class CheckAnswer(StrEnum):
     """What a check came to. Only `excluded` means that it is surely not that."""
 
     FOUND = "found"
@@ -158,7 +158,7 @@ class Checked:
 
     id: str
     title: str
-    answer: Answer = Answer.EXCLUDED
+    answer: CheckAnswer = CheckAnswer.EXCLUDED
     findings: int = 0
     unknown: str = ""
 

@@ -21,7 +21,12 @@ from mooring.backends.kubernetes.client.report import (
     report_of,
 )
 from mooring.backends.kubernetes.jobs.record import Stage
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, meaning_of, record_of
+from mooring.backends.kubernetes.jobs.training_job import (
+    JobView,
+    ParsedJob,
+    parse_training_job,
+    record_of,
+)
 from mooring.doctor import Diagnosis, diagnose_cluster, diagnose_run
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.member_journal import MemberJournal, sort_records
@@ -44,10 +49,10 @@ _WAITING = frozenset({Stage.QUEUED.value, Phase.PENDING.value})
 async def diagnose_job(client: Client, view: JobView, now_s: float) -> Diagnosis:
     """Raises BadInput if the job itself is none. Of a job that waits, the cluster is looked at too:
     somebody may hold for nothing what it needs."""
-    meaning = meaning_of(view.object)
-    slots = record_of(view, meaning).slots
-    histories = await _histories(client, view, meaning, slots)
-    facts = facts_of(await report_of(client, view), meaning, slots, histories)
+    parsed = parse_training_job(view.object)
+    slots = record_of(view, parsed).slots
+    histories = await _histories(client, view, parsed, slots)
+    facts = facts_of(await report_of(client, view), parsed, slots, histories)
     found = diagnose_run(facts)
     if not facts.waits_for:
         return found
@@ -55,10 +60,10 @@ async def diagnose_job(client: Client, view: JobView, now_s: float) -> Diagnosis
 
 
 async def _histories(
-    client: Client, view: JobView, meaning: Meaning, slots: Mapping[MemberId, Slot]
+    client: Client, view: JobView, parsed: ParsedJob, slots: Mapping[MemberId, Slot]
 ) -> dict[str, MemberJournal]:
     _, pods = await gang_pods(client, view)
-    leader = leader_of([member.id for member in meaning.gang.members], slots)
+    leader = leader_of([member.id for member in parsed.gang.members], slots)
     answer, _ = await ask_leader(client, view, pods.get(leader), "/history")
     return parse_history(answer)
 
@@ -84,11 +89,11 @@ def _records(documents: Iterable[object], member: str) -> Iterator[Record]:
 
 def facts_of(
     report: JobReport,
-    meaning: Meaning,
+    parsed: ParsedJob,
     slots: Mapping[MemberId, Slot],
     histories: Mapping[str, MemberJournal],
 ) -> RunFacts:
-    wanted = {member.id: member for member in meaning.gang.members}
+    wanted = {member.id: member for member in parsed.gang.members}
     window = window_of(histories.values(), None)
     members = []
     for told in report.members:
@@ -98,15 +103,15 @@ def facts_of(
         if member is not None and member.id in slots:
             holding = Holding(member.id, member.resources, slots[member.id])
             journal = histories.get(told.member, MemberJournal())
-            measured = member_facts(member.id, holding, meaning.gang, journal, window)
+            measured = member_facts(member.id, holding, parsed.gang, journal, window)
         members.append(_with_place(measured, told, member))
     progress = report.progress
     rates = [one.steps_per_s for one in members if one.steps_per_s is not None]
     steps_per_s = max(rates, default=None)
     return RunFacts(
         run=f"{report.namespace}/{report.name}",
-        job=meaning.job,
-        duties=meaning.gang.duty_by_role,
+        job=parsed.job,
+        duties=parsed.gang.duty_by_role,
         members=tuple(members),
         waits_for=progress.message if progress.phase in _WAITING else "",
         examples_per_s=progress.examples_per_s,
@@ -114,7 +119,7 @@ def facts_of(
         variables=tuple(parts_of(one for each in histories.values() for one in each.variables)),
         program=read_traits(one for each in histories.values() for one in each.programs),
         source="the job's status and its launchers",
-        account=read_account(members, meaning.gang.duty_by_role, steps_per_s, one_machine=False)
+        account=read_account(members, parsed.gang.duty_by_role, steps_per_s, one_machine=False)
         if histories
         else Account(),
         stall=silence({name: each.records for name, each in histories.items()})

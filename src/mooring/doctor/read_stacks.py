@@ -10,7 +10,7 @@ from mooring.account.dividing import categories_of
 from mooring.account.looks import Place, RankLooks, Reads
 from mooring.doctor.facts import ReadFacts, Repeats, StackFacts
 from mooring.stacks.categories import Category
-from mooring.stacks.classify import Seen
+from mooring.stacks.classify import ClassifiedStack
 
 #: Fewer looks say nothing about a share.
 LEAST_LOOKS = 30
@@ -91,7 +91,7 @@ def _repeats(looks: Sequence[_Look], category: Category) -> Repeats | None:
     return Repeats(every_s=median(gaps), lasts_s=median(lasts for _, lasts in episodes))
 
 
-def _places(seen: RankLooks, known: dict[Place, Seen]) -> dict[Category, str]:
+def _places(seen: RankLooks, known: dict[Place, ClassifiedStack]) -> dict[Category, str]:
     """Category -> the line of the program at which it was seen most."""
     counts: dict[Category, dict[str, float]] = {}
     for look in seen.looks:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.doctor.facts import StallFacts
 from mooring.model.status import Phase
-from mooring.stalls import Progress
+from mooring.stalls import ProgressTracker
 from mooring.stalls.watch import stall_sentence
 from mooring.wire import Record
 from mooring.wire.events import PhaseChanged, StallNoted
@@ -33,7 +33,7 @@ def read_stall(
 
 def silence(members: Mapping[str, Sequence[Record]]) -> StallFacts | None:
     """Samples that go on for long after the last step."""
-    progress = Progress()
+    progress = ProgressTracker()
     by_time = sorted(
         ((record.t, name, record) for name, records in members.items() for record in records),
         key=lambda each: each[0],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mooring.doctor.facts import ClusterFacts, NodeFacts, RunFacts
-from mooring.doctor.finding import Answer, Checked, Diagnosis, Finding, Found
+from mooring.doctor.finding import CheckAnswer, Checked, Diagnosis, Finding, Found
 from mooring.doctor.ordering import Causes, in_order
 
 Facts = TypeVar("Facts")
@@ -23,23 +23,23 @@ Rule = Callable[[Facts], Iterable[Found]]
 class Unknown(Exception):
     """The facts do not answer this check; the text says what is missing."""
 
-    answer = Answer.UNSEEN
+    answer = CheckAnswer.UNSEEN
 
 
 class NotRecognised(Unknown):
     """It was looked for by what it is usually called, and much went into what has no such name."""
 
-    answer = Answer.NOT_RECOGNISED
+    answer = CheckAnswer.NOT_RECOGNISED
 
 
 class DoesNotApply(Unknown):
     """There is nothing in the job that could have it; the text says what it is without."""
 
-    answer = Answer.NOT_ASKED
+    answer = CheckAnswer.NOT_ASKED
 
 
 @dataclass(frozen=True)
-class Page:
+class CheckPage:
     """What the documentation says of a check; `why` also stands in each finding."""
 
     why: str
@@ -52,7 +52,7 @@ class Page:
 class Check(Generic[Facts]):
     id: str
     title: str
-    page: Page
+    page: CheckPage
     rule: Rule[Facts]
     causes: Causes = _NONE
 
@@ -63,7 +63,7 @@ CLUSTER_CHECKS: dict[str, Check[ClusterFacts]] = {}
 
 
 def run_check(
-    id: str, title: str, page: Page, causes: Causes = _NONE
+    id: str, title: str, page: CheckPage, causes: Causes = _NONE
 ) -> Callable[[Rule[RunFacts]], Rule[RunFacts]]:
     """Registers a check of runs. `causes`: findings that may be what lies behind this one."""
 
@@ -74,7 +74,9 @@ def run_check(
     return register
 
 
-def node_check(id: str, title: str, page: Page) -> Callable[[Rule[NodeFacts]], Rule[NodeFacts]]:
+def node_check(
+    id: str, title: str, page: CheckPage
+) -> Callable[[Rule[NodeFacts]], Rule[NodeFacts]]:
     """Registers a check of the machine or container that it runs in."""
 
     def register(rule: Rule[NodeFacts]) -> Rule[NodeFacts]:
@@ -85,7 +87,7 @@ def node_check(id: str, title: str, page: Page) -> Callable[[Rule[NodeFacts]], R
 
 
 def cluster_check(
-    id: str, title: str, page: Page
+    id: str, title: str, page: CheckPage
 ) -> Callable[[Rule[ClusterFacts]], Rule[ClusterFacts]]:
     """Registers a check of a cluster as a whole."""
 
@@ -109,7 +111,7 @@ def diagnose(facts: Facts, checks: Iterable[Check[Facts]], of: str) -> Diagnosis
             answer = unknown.answer
             checked.append(Checked(check.id, check.title, answer, unknown=str(unknown)))
             continue
-        answer = Answer.FOUND if found else Answer.EXCLUDED
+        answer = CheckAnswer.FOUND if found else CheckAnswer.EXCLUDED
         checked.append(Checked(check.id, check.title, answer, len(found)))
         findings += [Finding(check.id, check.title, check.page.why, one) for one in found]
     return Diagnosis(of, in_order(findings, causes), tuple(checked))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from mooring.account import words
-from mooring.doctor.finding import Answer, Checked, Confidence, Diagnosis, Figure, Finding
+from mooring.doctor.finding import CheckAnswer, Checked, Confidence, Diagnosis, Figure, Finding
 
 _STYLE = {
     Confidence.CERTAIN: "bold red",
@@ -16,9 +16,9 @@ _STYLE = {
     Confidence.POSSIBLE: "bold",
 }
 _UNANSWERED = {
-    Answer.NOT_RECOGNISED: "Not recognised",
-    Answer.UNSEEN: "Cannot be seen here",
-    Answer.NOT_ASKED: "Does not apply",
+    CheckAnswer.NOT_RECOGNISED: "Not recognised",
+    CheckAnswer.UNSEEN: "Cannot be seen here",
+    CheckAnswer.NOT_ASKED: "Does not apply",
 }
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _MOST_NAMES = 6
@@ -92,7 +92,7 @@ def figure_in_words(figure: Figure) -> str:
 def _summary(found: Diagnosis, width: int) -> Iterator[Text]:
     if not found.findings:
         yield Text("Nothing found.", style="bold green")
-    fine = [one for one in found.checked if one.answer is Answer.EXCLUDED]
+    fine = [one for one in found.checked if one.answer is CheckAnswer.EXCLUDED]
     said = [("Looked for, and not found", fine)] if fine else []
     for answer, head in _UNANSWERED.items():
         reasons: dict[str, list[Checked]] = {}

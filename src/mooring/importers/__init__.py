@@ -20,16 +20,24 @@ from mooring.importers import (  # noqa: F401  they register what they read
     trainjob,
     volcano,
 )
-from mooring.importers.kinds import KINDS, Kind, Options
+from mooring.importers.kinds import KINDS, ManifestKind, Options
 from mooring.importers.lists import unlisted
 from mooring.importers.report import FORMATS, render
-from mooring.importers.result import Account, Imported
-from mooring.importers.tracked import Drop, Ledger, leaves
+from mooring.importers.result import DocumentAccount, Imported
+from mooring.importers.tracked import Drop, LeafLedger, leaves
 from mooring.model.errors import BadInput
 from mooring.spec.base import describe, one_of
 from mooring.spec.document import Document, parse_documents
 
-__all__ = ["FORMATS", "KINDS", "Account", "Imported", "import_manifests", "problems_of", "render"]
+__all__ = [
+    "FORMATS",
+    "KINDS",
+    "DocumentAccount",
+    "Imported",
+    "import_manifests",
+    "problems_of",
+    "render",
+]
 
 
 def import_manifests(
@@ -84,7 +92,7 @@ def problems_of(results: Sequence[Imported]) -> list[BadInput]:
 
 def _import_one(source: str, document: Document, options: Options) -> Imported:
     kind = _kind_of(source, document)
-    ledger = Ledger(document, options.drops)
+    ledger = LeafLedger(document, options.drops)
     draft = kind.read(ledger.root, options)
     finished = draft.finish(source)
     accounts = []
@@ -92,7 +100,7 @@ def _import_one(source: str, document: Document, options: Options) -> Imported:
         entries, problems = each.finish()
         shown = source if each is ledger else f"{source} ({each.root['kind'].value})"
         accounts.append(
-            Account(
+            DocumentAccount(
                 shown,
                 str(each.root["kind"].value),
                 tuple(entries),
@@ -107,7 +115,7 @@ def _import_one(source: str, document: Document, options: Options) -> Imported:
     return Imported(name, *finished, tuple(accounts))
 
 
-def _kind_of(source: str, document: Document) -> Kind:
+def _kind_of(source: str, document: Document) -> ManifestKind:
     if not isinstance(document.data, dict):
         raise BadInput.at(source, "kind", describe(document.data), one_of(None, KINDS))
     kind, version = document.data.get("kind"), document.data.get("apiVersion")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from mooring.frameworks import expand, find
-from mooring.importers.tracked import Entry, Field, Ledger, Outcome
+from mooring.importers.tracked import Field, LeafEntry, LeafLedger, LeafOutcome
 from mooring.model.errors import BadInput, Problem
 from mooring.spec import API_VERSION, TrainingJob, parse_job
 from mooring.spec.base import describe
@@ -29,10 +29,10 @@ _ROLE_ORDER = ("replicas", "processes", "command", "env", "resources", "ports")
 _SPEC_ORDER = ("framework", "strategy", "image", "command", "env", "workingDir", "roles")
 
 
-class Draft:
+class JobDraft:
     """A job file in the making."""
 
-    def __init__(self, ledger: Ledger, framework: str, strategy: str | None = None) -> None:
+    def __init__(self, ledger: LeafLedger, framework: str, strategy: str | None = None) -> None:
         self.ledger = ledger
         self.ledgers = [ledger]
         self.framework = framework
@@ -142,12 +142,12 @@ class Draft:
         if not sources:
             self.ledger.missing((), f"{problem.found} for {problem.path}", problem.accepted)
 
-    def _targets(self) -> Iterator[tuple[Ledger, FieldPath, FieldPath]]:
+    def _targets(self) -> Iterator[tuple[LeafLedger, FieldPath, FieldPath]]:
         for ledger in self.ledgers:
             for leaf, to in ledger.targets():
                 yield ledger, leaf, to
 
-    def _sources(self, path: str) -> Iterator[tuple[Ledger, FieldPath]]:
+    def _sources(self, path: str) -> Iterator[tuple[LeafLedger, FieldPath]]:
         """The leaves that became this field of the job or a part of it; otherwise those that
         became something around it."""
         targets = [(ledger, leaf, format_path(to)) for ledger, leaf, to in self._targets()]
@@ -164,11 +164,13 @@ class Draft:
         return {**self._data, "spec": spec}
 
 
-def _refuse(ledger: Ledger, leaf: FieldPath, accepted: str, found: str = "") -> None:
+def _refuse(ledger: LeafLedger, leaf: FieldPath, accepted: str, found: str = "") -> None:
     value = ledger.root.value
     for part in leaf:
         value = value[part]
-    ledger.record(Entry(leaf, Outcome.REFUSED, note=accepted, found=found or describe(value)))
+    ledger.record(
+        LeafEntry(leaf, LeafOutcome.REFUSED, note=accepted, found=found or describe(value))
+    )
 
 
 def _within(path: str, around: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
-from mooring.importers.pod import PeerNames, Pod, Program
+from mooring.importers.pod import ContainerProgram, PeerNames, Pod
 from mooring.importers.pods import read_pod, write_command
 from mooring.importers.shell import Expression, Word, variable
 from mooring.importers.tracked import Field
@@ -22,8 +22,8 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 @manifest("Job", "batch/v1", project="Kubernetes")
-def read_job(document: Field, options: Options) -> Draft:
-    draft = Draft(document.ledger, "indexed")
+def read_job(document: Field, options: Options) -> JobDraft:
+    draft = JobDraft(document.ledger, "indexed")
     name = read_head(document, draft, options)
     spec = document["spec"]
     mode = spec["completionMode"].choice("Indexed", "NonIndexed") or "NonIndexed"
@@ -73,7 +73,7 @@ def template_labels(spec: Field) -> dict[str, str]:
     }
 
 
-def read_counts(spec: Field, draft: Draft, role: str, jobs: int) -> int:
+def read_counts(spec: Field, draft: JobDraft, role: str, jobs: int) -> int:
     """completions and parallelism of one Job, of which there are `jobs`; how many pods it has."""
     completions, parallelism = spec["completions"].whole(), spec["parallelism"].whole()
     pods = completions if completions is not None else parallelism or 1
@@ -90,7 +90,7 @@ def read_counts(spec: Field, draft: Draft, role: str, jobs: int) -> int:
     return pods
 
 
-def read_job_policies(spec: Field, draft: Draft) -> None:
+def read_job_policies(spec: Field, draft: JobDraft) -> None:
     """Limits of a Job that the job file can say."""
     read_seconds(spec["activeDeadlineSeconds"], draft, ("spec", "timeLimit"))
     to = ("spec", "failurePolicy", "maxRestarts")
@@ -109,7 +109,7 @@ def read_job_policies(spec: Field, draft: Draft) -> None:
         spec["managedBy"].drop("Mooring manages the imported job")
 
 
-def _success(policy: Field, draft: Draft) -> None:
+def _success(policy: Field, draft: JobDraft) -> None:
     for number, rule in enumerate(policy["rules"].items()):
         if number == 0 and rule["succeededCount"].value == 1:
             rule["succeededCount"].map(("spec", "successPolicy", "mode"))
@@ -130,8 +130,8 @@ class Replicated:
 
 
 @manifest("JobSet", "jobset.x-k8s.io/v1alpha2", project="JobSet")
-def read_jobset(document: Field, options: Options) -> Draft:
-    draft = Draft(document.ledger, "indexed")
+def read_jobset(document: Field, options: Options) -> JobDraft:
+    draft = JobDraft(document.ledger, "indexed")
     name = read_head(document, draft, options)
     spec = document["spec"]
     replicated = read_replicated(spec["replicatedJobs"], draft)
@@ -145,7 +145,7 @@ def read_jobset(document: Field, options: Options) -> Draft:
 
 
 def read_replicated(
-    jobs: Field, draft: Draft, renamed: Mapping[str, str] = NOT_RENAMED
+    jobs: Field, draft: JobDraft, renamed: Mapping[str, str] = NOT_RENAMED
 ) -> list[Replicated]:
     found: list[Replicated] = []
     for one in jobs.items():
@@ -180,7 +180,7 @@ def jobset_names(name: str, subdomain: str, replicated: list[Replicated]) -> Pee
 def jobset_pod(
     one: Replicated,
     replicated: list[Replicated],
-    draft: Draft,
+    draft: JobDraft,
     names: PeerNames | None,
     options: Options,
     containers: tuple[str, ...] = (),
@@ -217,7 +217,7 @@ def _index_of(one: Replicated, replicated: list[Replicated]) -> Mapping[str, Wor
     return {_INDEX: (Expression(f"$((MOORING_INDEX % {one.pods}))"),)}
 
 
-def read_replicated_pod(one: Replicated, pod: Pod) -> Program | None:
+def read_replicated_pod(one: Replicated, pod: Pod) -> ContainerProgram | None:
     spec = one.field["template"]["spec"]
     if spec["completionMode"].choice("Indexed", "NonIndexed"):
         spec["completionMode"].map(("spec", "framework"))
@@ -234,7 +234,7 @@ def read_job_limits(spec: Field) -> None:
     spec["suspend"].drop("the set is suspended or not, as a whole")
 
 
-def read_jobset_policies(spec: Field, draft: Draft, replicated: list[Replicated]) -> None:
+def read_jobset_policies(spec: Field, draft: JobDraft, replicated: list[Replicated]) -> None:
     success = spec["successPolicy"]
     if success.present:
         targets = [item.value for item in success["targetReplicatedJobs"].items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.tracked import Drop, Field
 from mooring.spec.document import Document
 
@@ -24,11 +24,11 @@ class Options:
     drops: tuple[Drop, ...] = ()
 
 
-Reader = Callable[[Field, Options], Draft]
+Reader = Callable[[Field, Options], JobDraft]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ManifestKind:
     """A kind of manifest: `versions` are the values of `apiVersion` that its reader knows."""
 
     name: str
@@ -37,14 +37,14 @@ class Kind:
     read: Reader
 
 
-KINDS: dict[str, list[Kind]] = {}
+KINDS: dict[str, list[ManifestKind]] = {}
 
 
 def manifest(name: str, *versions: str, project: str) -> Callable[[Reader], Reader]:
     """Register the reader of a kind."""
 
     def register(read: Reader) -> Reader:
-        KINDS.setdefault(name, []).append(Kind(name, versions, project, read))
+        KINDS.setdefault(name, []).append(ManifestKind(name, versions, project, read))
         return read
 
     return register

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.kinds import Options
 from mooring.importers.metadata import read_object_metadata
-from mooring.importers.pod import PeerNames, Pod, Program
+from mooring.importers.pod import ContainerProgram, PeerNames, Pod
 from mooring.importers.pods import read_pod
 from mooring.importers.shell import Word
 from mooring.importers.tracked import Field
@@ -38,7 +38,7 @@ class Style:
     exports: Mapping[str, Word] = field(default_factory=dict)
 
 
-def read_head(document: Field, draft: Draft, options: Options) -> str:
+def read_head(document: Field, draft: JobDraft, options: Options) -> str:
     """apiVersion, kind, metadata and status. Returns the job's name in the manifest."""
     document["apiVersion"].map(("apiVersion",))
     document["kind"].map(("spec", "framework"))
@@ -46,7 +46,7 @@ def read_head(document: Field, draft: Draft, options: Options) -> str:
     return read_object_metadata(document["metadata"], draft, options.name)
 
 
-def read_replicas(specs: Field, roles: Mapping[str, str], draft: Draft) -> list[Replicas]:
+def read_replicas(specs: Field, roles: Mapping[str, str], draft: JobDraft) -> list[Replicas]:
     """The replica specs in the order of `roles` (their name in the manifest -> role)."""
     found = []
     by_lower = {name.lower(): name for name in roles}
@@ -103,7 +103,7 @@ def pod_of(
     style: Style,
     job: str,
     all_replicas: Sequence[Replicas],
-    draft: Draft,
+    draft: JobDraft,
     options: Options,
 ) -> Pod:
     return Pod(
@@ -119,13 +119,13 @@ def pod_of(
     )
 
 
-def read_replica(one: Replicas, pod: Pod, style: Style) -> Program | None:
+def read_replica(one: Replicas, pod: Pod, style: Style) -> ContainerProgram | None:
     """The replica's restart policy and its pods."""
     read_restart(one.spec["restartPolicy"], pod.draft, one.role, style.restart)
     return read_pod(one.spec["template"], pod)
 
 
-def read_restart(policy: Field, draft: Draft, role: str, default: str) -> None:
+def read_restart(policy: Field, draft: JobDraft, role: str, default: str) -> None:
     text = policy.choice("Never", "OnFailure", "Always", "ExitCode") or default
     restart = "never" if text == "Never" else "member"
     to = draft.role(role, "restart")
@@ -139,7 +139,7 @@ def read_restart(policy: Field, draft: Draft, role: str, default: str) -> None:
         draft.put(to, restart)
 
 
-def read_run_policy(policy: Field, draft: Draft, members: int) -> None:
+def read_run_policy(policy: Field, draft: JobDraft, members: int) -> None:
     read_clean_pods(policy["cleanPodPolicy"], draft)
     read_seconds(policy["ttlSecondsAfterFinished"], draft, (*KUBERNETES, "ttlAfterFinished"))
     read_seconds(policy["activeDeadlineSeconds"], draft, ("spec", "timeLimit"))
@@ -155,7 +155,7 @@ def read_run_policy(policy: Field, draft: Draft, members: int) -> None:
     read_scheduling(policy["schedulingPolicy"], draft, members)
 
 
-def read_clean_pods(policy: Field, draft: Draft) -> None:
+def read_clean_pods(policy: Field, draft: JobDraft) -> None:
     """`None` keeps even pods that still run, which would hold their place for ever."""
     text = policy.choice("Running", "All", "None")
     if text is not None:
@@ -166,7 +166,7 @@ def read_clean_pods(policy: Field, draft: Draft) -> None:
         draft.carry((*KUBERNETES, "cleanPods"), policy, clean, note)
 
 
-def read_scheduling(policy: Field, draft: Draft, members: int) -> None:
+def read_scheduling(policy: Field, draft: JobDraft, members: int) -> None:
     read_min_available(policy["minAvailable"], draft, members)
     if policy["queue"].present:
         draft.carry((*KUBERNETES, "queue"), policy["queue"])
@@ -178,7 +178,7 @@ def read_scheduling(policy: Field, draft: Draft, members: int) -> None:
     )
 
 
-def read_min_available(field: Field, draft: Draft, members: int) -> None:
+def read_min_available(field: Field, draft: JobDraft, members: int) -> None:
     wanted = field.whole()
     if wanted is None:
         return
@@ -188,6 +188,6 @@ def read_min_available(field: Field, draft: Draft, members: int) -> None:
         draft.carry(("spec", "minAvailable"), field)
 
 
-def read_seconds(field: Field, draft: Draft, to: tuple[str | int, ...]) -> None:
+def read_seconds(field: Field, draft: JobDraft, to: tuple[str | int, ...]) -> None:
     if field.whole() is not None:
         draft.carry(to, field, f"{field.value}s")

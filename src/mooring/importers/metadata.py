@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.tracked import Field
 
 _KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -19,7 +19,7 @@ _API_SERVERS = (
 )
 
 
-def read_object_metadata(metadata: Field, draft: Draft, rename: str | None = None) -> str:
+def read_object_metadata(metadata: Field, draft: JobDraft, rename: str | None = None) -> str:
     """The name, labels and annotations of the whole job. Returns its name in the manifest."""
     name = metadata["name"].text() or ""
     generated = metadata["generateName"].text()

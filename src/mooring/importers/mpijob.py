@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import (
     Style,
@@ -21,7 +21,7 @@ from mooring.importers.kubeflow import (
     read_replicas,
     read_run_policy,
 )
-from mooring.importers.pod import Pod, Program
+from mooring.importers.pod import ContainerProgram, Pod
 from mooring.importers.pods import write_command
 from mooring.importers.shell import Word, is_script, plain
 from mooring.importers.tracked import Field
@@ -41,18 +41,18 @@ _WAITING = frozenset({"sshd", "sleep", "tail"})
 
 
 @manifest("MPIJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_v1(document: Field, options: Options) -> Draft:
+def read_v1(document: Field, options: Options) -> JobDraft:
     return _read(document, options, STYLE_V1, STYLE_V1)
 
 
 @manifest("MPIJob", "kubeflow.org/v2beta1", project="Kubeflow MPI operator")
-def read_v2(document: Field, options: Options) -> Draft:
+def read_v2(document: Field, options: Options) -> JobDraft:
     return _read(document, options, LAUNCHER_V2, WORKER_V2)
 
 
-def _read(document: Field, options: Options, launcher: Style, worker: Style) -> Draft:
+def _read(document: Field, options: Options, launcher: Style, worker: Style) -> JobDraft:
     spec = document["spec"]
-    draft = Draft(document.ledger, "mpi")
+    draft = JobDraft(document.ledger, "mpi")
     name = read_head(document, draft, options)
     roles = {"Launcher": "launcher", "Worker": "worker"}
     replicas = read_replicas(spec["mpiReplicaSpecs"], roles, draft)
@@ -72,7 +72,7 @@ def _read(document: Field, options: Options, launcher: Style, worker: Style) -> 
     return draft
 
 
-def read_mpi_settings(spec: Field, draft: Draft) -> None:
+def read_mpi_settings(spec: Field, draft: JobDraft) -> None:
     """What the MPI operator and the Trainer's MPI policy both have."""
     spec["sshAuthMountPath"].drop("ranks are started without ssh")
     implementation = spec["mpiImplementation"]
@@ -87,7 +87,7 @@ def read_mpi_settings(spec: Field, draft: Draft) -> None:
         spec[name].drop("the launcher holds no ranks")
 
 
-def drop_worker_command(program: Program | None) -> None:
+def drop_worker_command(program: ContainerProgram | None) -> None:
     if program is None:
         return
     reason = "workers have no command: Mooring's agent waits for the ranks"
@@ -101,7 +101,7 @@ def drop_worker_command(program: Program | None) -> None:
             source.refuse(f"none, sshd or sleep: {reason}")
 
 
-def write_launcher(program: Program | None, pod: Pod) -> None:
+def write_launcher(program: ContainerProgram | None, pod: Pod) -> None:
     if program is None:
         return
     texts = program.texts()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.shell import Expression, Word, joined, peer
 from mooring.importers.tracked import Field
 
@@ -48,7 +48,7 @@ class Pod:
     chooses itself; entrypoint: what the images run if the manifest does not say.
     """
 
-    draft: Draft
+    draft: JobDraft
     role: str
     container_names: tuple[str, ...] = ()
     exports: Mapping[str, Word] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Program:
+class ContainerProgram:
     """What the container runs: the words of its command, and variables for the shell to set."""
 
     argv: tuple[Word, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.tracked import Field
 
 _HOST = "kubernetes.io/hostname"
@@ -19,7 +19,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 Labels = Mapping[str, Mapping[str, str]]
 
 
-def read_places(spec: Field, draft: Draft, role: str, role_labels: Labels) -> None:
+def read_places(spec: Field, draft: JobDraft, role: str, role_labels: Labels) -> None:
     for name in ("nodeSelector", "tolerations", "nodeName"):
         if name == "tolerations":
             _tolerations(spec[name], draft, role)
@@ -37,7 +37,7 @@ def read_places(spec: Field, draft: Draft, role: str, role_labels: Labels) -> No
             )
 
 
-def _tolerations(tolerations: Field, draft: Draft, role: str) -> None:
+def _tolerations(tolerations: Field, draft: JobDraft, role: str) -> None:
     to = draft.role(role, "tolerations")
     found = []
     for toleration in tolerations.items():
@@ -52,7 +52,7 @@ def _tolerations(tolerations: Field, draft: Draft, role: str) -> None:
 
 
 def _rule(
-    term: Field, weight: Field | None, relation: str, draft: Draft, role: str, labels: Labels
+    term: Field, weight: Field | None, relation: str, draft: JobDraft, role: str, labels: Labels
 ) -> None:
     if term["topologyKey"].value != _HOST:
         term["topologyKey"].refuse(f"{_HOST}: rules are about nodes")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.importers.draft import KUBERNETES, Draft
-from mooring.importers.pod import Pod, Program
+from mooring.importers.draft import KUBERNETES, JobDraft
+from mooring.importers.pod import ContainerProgram, Pod
 from mooring.importers.pod_places import read_places
 from mooring.importers.resources import read_resources
 from mooring.importers.security import read_security
@@ -29,7 +29,7 @@ _NOT_IN_A_MEMBER = {
 }
 
 
-def read_pod(template: Field, pod: Pod) -> Program | None:
+def read_pod(template: Field, pod: Pod) -> ContainerProgram | None:
     """Everything but the command, which the caller may look at before `write_command`."""
     _metadata(template["metadata"], pod)
     spec = template["spec"]
@@ -44,7 +44,7 @@ def read_pod(template: Field, pod: Pod) -> Program | None:
     return read_container(container, pod)
 
 
-def read_container(container: Field, pod: Pod) -> Program:
+def read_container(container: Field, pod: Pod) -> ContainerProgram:
     container["name"].drop(_ONE_CONTAINER)
     pod.draft.carry(pod.on_kubernetes("image"), container["image"])
     pod.draft.carry(pod.on_kubernetes("imagePullPolicy"), container["imagePullPolicy"])
@@ -68,7 +68,7 @@ def read_container(container: Field, pod: Pod) -> Program:
     if not found:
         found += [(None, (text,)) for text in pod.entrypoint]
     found += read_words(container["args"], variables, pod)
-    return Program(
+    return ContainerProgram(
         tuple(words for _, words in found),
         exports,
         (container["command"], container["args"]),
@@ -76,7 +76,9 @@ def read_container(container: Field, pod: Pod) -> Program:
     )
 
 
-def write_command(program: Program | None, pod: Pod, argv: Sequence[Word] | None = None) -> None:
+def write_command(
+    program: ContainerProgram | None, pod: Pod, argv: Sequence[Word] | None = None
+) -> None:
     """Put the program's command, or another that the caller made of it, into the role."""
     if program is None:
         return
@@ -145,7 +147,7 @@ def _pod_settings(spec: Field, pod: Pod) -> None:
         spec["restartPolicy"].drop("the job's own restart policy counts, not the template's")
 
 
-def _scheduler(name: Field, draft: Draft) -> None:
+def _scheduler(name: Field, draft: JobDraft) -> None:
     if name.value == "default-scheduler":
         name.drop("Mooring places the gang; the cluster's scheduler binds its pods")
     elif name.value == "volcano":

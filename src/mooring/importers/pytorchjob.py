@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import (
     Replicas,
@@ -19,7 +19,7 @@ from mooring.importers.kubeflow import (
     read_replicas,
     read_run_policy,
 )
-from mooring.importers.pod import Program
+from mooring.importers.pod import ContainerProgram
 from mooring.importers.pods import write_command
 from mooring.importers.tracked import Field
 
@@ -29,9 +29,9 @@ _RDZV = {"rdzvBackend": "PET_RDZV_BACKEND", "rdzvId": "PET_RDZV_ID"}
 
 
 @manifest("PyTorchJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_pytorchjob(document: Field, options: Options) -> Draft:
+def read_pytorchjob(document: Field, options: Options) -> JobDraft:
     spec = document["spec"]
-    draft = Draft(document.ledger, "pytorch")
+    draft = JobDraft(document.ledger, "pytorch")
     name = read_head(document, draft, options)
     specs = spec["pytorchReplicaSpecs"]
     roles = {"Master": "master", "Worker": "worker"}
@@ -58,11 +58,13 @@ def read_pytorchjob(document: Field, options: Options) -> Draft:
     return draft
 
 
-def runs_torchrun(program: Program | None) -> bool:
+def runs_torchrun(program: ContainerProgram | None) -> bool:
     return program is not None and _TORCHRUN.search(" ".join(program.texts())) is not None
 
 
-def _processes(field: Field, programs: list[tuple[Replicas, Program | None]], draft: Draft) -> None:
+def _processes(
+    field: Field, programs: list[tuple[Replicas, ContainerProgram | None]], draft: JobDraft
+) -> None:
     if not field.present:
         return
     if all(runs_torchrun(program) for _, program in programs):
@@ -78,7 +80,7 @@ def _processes(field: Field, programs: list[tuple[Replicas, Program | None]], dr
         )
 
 
-def _elastic(policy: Field, replicas: list[Replicas], draft: Draft, members: int) -> None:
+def _elastic(policy: Field, replicas: list[Replicas], draft: JobDraft, members: int) -> None:
     if not policy.present:
         return
     least, most = policy["minReplicas"].whole(), policy["maxReplicas"].whole()
@@ -107,7 +109,7 @@ def _elastic(policy: Field, replicas: list[Replicas], draft: Draft, members: int
     policy["metrics"].refuse("none: the number of members does not follow metrics")
 
 
-def _endpoint(policy: Field, replicas: list[Replicas], draft: Draft) -> None:
+def _endpoint(policy: Field, replicas: list[Replicas], draft: JobDraft) -> None:
     """An endpoint outside of the job is said; its own is worker 0, which Mooring says itself."""
     host, port = policy["rdzvHost"], policy["rdzvPort"]
     if host.text() is not None:

@@ -12,10 +12,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
-from mooring.importers.pod import Pod, Program
+from mooring.importers.pod import ContainerProgram, Pod
 from mooring.importers.pods import read_pod
 from mooring.importers.shell import command, peer
 from mooring.importers.tracked import Field
@@ -33,8 +33,8 @@ _OURS = ("address", "port", "head", "block", "dashboard-host", "dashboard-port",
 
 
 @manifest("RayCluster", *_VERSIONS, project="KubeRay")
-def read_raycluster(document: Field, options: Options) -> Draft:
-    draft = Draft(document.ledger, "indexed")
+def read_raycluster(document: Field, options: Options) -> JobDraft:
+    draft = JobDraft(document.ledger, "indexed")
     read_head(document, draft, options)
     _cluster(document["spec"], draft, options)
     draft.put(("spec", "successPolicy", "roles"), [HEAD])
@@ -43,8 +43,8 @@ def read_raycluster(document: Field, options: Options) -> Draft:
 
 
 @manifest("RayJob", *_VERSIONS, project="KubeRay")
-def read_rayjob(document: Field, options: Options) -> Draft:
-    draft = Draft(document.ledger, "indexed")
+def read_rayjob(document: Field, options: Options) -> JobDraft:
+    draft = JobDraft(document.ledger, "indexed")
     read_head(document, draft, options)
     spec = document["spec"]
     cluster = spec["rayClusterSpec"]
@@ -71,7 +71,7 @@ def read_rayjob(document: Field, options: Options) -> Draft:
     return draft
 
 
-def _cluster(spec: Field, draft: Draft, options: Options) -> None:
+def _cluster(spec: Field, draft: JobDraft, options: Options) -> None:
     spec["rayVersion"].drop("the image says which version it is")
     if spec["enableInTreeAutoscaling"].flag():
         spec["enableInTreeAutoscaling"].refuse("false: the number of workers is fixed")
@@ -104,7 +104,7 @@ def _cluster(spec: Field, draft: Draft, options: Options) -> None:
         _group(group, "worker" if number == 0 else f"worker-{number}", draft)
 
 
-def _group(group: Field, role: str, draft: Draft) -> None:
+def _group(group: Field, role: str, draft: JobDraft) -> None:
     count = group["replicas"].whole()
     hosts = group["numOfHosts"].whole() or 1
     group["groupName"].drop(f"the role is called {role}")
@@ -154,7 +154,7 @@ def _whole_cpus(text: str) -> int:
         return 0
 
 
-def _write(program: Program | None, pod: Pod, script: str) -> None:
+def _write(program: ContainerProgram | None, pod: Pod, script: str) -> None:
     if program is None:
         return
     reason = "KubeRay's own command stands for it"
@@ -165,15 +165,15 @@ def _write(program: Program | None, pod: Pod, script: str) -> None:
         return
     for source in program.sources:
         source.drop(reason)
-    empty = Program((), program.exports, ())
+    empty = ContainerProgram((), program.exports, ())
     pod.draft.put(pod.at("command"), _command(empty, script))
 
 
-def _command(program: Program, script: str) -> list[str]:
+def _command(program: ContainerProgram, script: str) -> list[str]:
     return command([("sh",), ("-c",), (script,)], program.exports)
 
 
-def _driver(spec: Field, cluster: Field, draft: Draft) -> None:
+def _driver(spec: Field, cluster: Field, draft: JobDraft) -> None:
     """`ray job submit` where KubeRay would run it: in a pod of its own."""
     entrypoint = spec["entrypoint"].text()
     mode = spec["submissionMode"].choice("K8sJobMode", "HTTPMode", "SidecarMode")
@@ -210,11 +210,11 @@ def _driver(spec: Field, cluster: Field, draft: Draft) -> None:
     )
     pod = Pod(draft, DRIVER, container_names=("ray-job-submitter",))
     template = spec["submitterPodTemplate"]
-    program = read_pod(template, pod) if template.present else Program((), {}, ())
+    program = read_pod(template, pod) if template.present else ContainerProgram((), {}, ())
     if program is not None:
         for source in program.sources:
             source.drop("KubeRay's own command stands for it")
-        draft.put(to, _command(Program((), program.exports, ()), script))
+        draft.put(to, _command(ContainerProgram((), program.exports, ()), script))
     if not template.present:
         head = draft.get(draft.role(HEAD, "kubernetes")) or {}
         if "image" in head:

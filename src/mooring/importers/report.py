@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from mooring.importers.result import Account, Imported
-from mooring.importers.tracked import Entry, Outcome
+from mooring.importers.result import DocumentAccount, Imported
+from mooring.importers.tracked import LeafEntry, LeafOutcome
 from mooring.spec.document import format_path
 
 FORMATS = ("text", "json", "markdown", "none")
@@ -38,7 +38,7 @@ def _data(result: Imported) -> dict[str, object]:
                         "outcome": entry.outcome.value,
                         "to": [format_path(to) for to in entry.to],
                         "note": entry.note,
-                        **({"found": entry.found} if entry.outcome is Outcome.REFUSED else {}),
+                        **({"found": entry.found} if entry.outcome is LeafOutcome.REFUSED else {}),
                     }
                     for entry in account.entries
                 ],
@@ -49,11 +49,11 @@ def _data(result: Imported) -> dict[str, object]:
     }
 
 
-def _says(entry: Entry) -> str:
+def _says(entry: LeafEntry) -> str:
     to = ", ".join(format_path(one) for one in entry.to)
-    if entry.outcome is Outcome.MAPPED:
+    if entry.outcome is LeafOutcome.MAPPED:
         return f"{to} ({entry.note})" if entry.note else to
-    if entry.outcome is Outcome.REFUSED:
+    if entry.outcome is LeafOutcome.REFUSED:
         return f"found {entry.found}; accepted: {entry.note}"
     return entry.note
 
@@ -61,23 +61,23 @@ def _says(entry: Entry) -> str:
 _SPACE = {"->": " ", ":": ""}
 
 
-def _head(account: Account) -> str:
+def _head(account: DocumentAccount) -> str:
     counts = Counter(entry.outcome for entry in account.entries)
-    said = ", ".join(f"{counts[one]} {one.value}" for one in Outcome)
+    said = ", ".join(f"{counts[one]} {one.value}" for one in LeafOutcome)
     return f"{account.source}: {account.kind}: {said}"
 
 
-def _text(account: Account) -> str:
+def _text(account: DocumentAccount) -> str:
     lines = [_head(account)]
     for entry in account.entries:
-        sign = "->" if entry.outcome is Outcome.MAPPED else ":"
+        sign = "->" if entry.outcome is LeafOutcome.MAPPED else ":"
         where = format_path(entry.path)
         lines.append(f"  {entry.outcome.value:<7}  {where}{_SPACE[sign]}{sign} {_says(entry)}")
     lines += [f"  note: {remark}" for remark in account.remarks]
     return "\n".join(lines) + "\n"
 
 
-def _markdown(account: Account) -> str:
+def _markdown(account: DocumentAccount) -> str:
     lines = [f"## {_head(account)}", "", "| field | outcome | where, or why |", "|---|---|---|"]
     for entry in account.entries:
         says = _says(entry).replace("|", "\\|").replace("\n", " ")

@@ -7,14 +7,14 @@ would be killed, and Mooring's number is a limit too.
 
 from __future__ import annotations
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.tracked import Field
 
 #: Device plugins whose resource is a whole GPU.
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 
 
-def read_resources(resources: Field, draft: Draft, role: str) -> None:
+def read_resources(resources: Field, draft: JobDraft, role: str) -> None:
     limits, requests = resources["limits"], resources["requests"]
     names = [name for name, _ in (*limits.fields(), *requests.fields())]
     for name in dict.fromkeys(names):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.importers.tracked import Entry, Ledger
+from mooring.importers.tracked import LeafEntry, LeafLedger
 from mooring.model.errors import Problem
 from mooring.spec import TrainingJob
 from mooring.spec.document import FieldPath
 
 
 @dataclass(frozen=True)
-class Account:
+class DocumentAccount:
     """One document of the manifest: what became of each of its leaves."""
 
     source: str
     kind: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LeafEntry, ...]
     problems: tuple[Problem, ...]
     remarks: tuple[str, ...]
-    ledger: Ledger
+    ledger: LeafLedger
 
     def line_of(self, path: FieldPath) -> int | None:
         return self.ledger.line_of(path)
@@ -33,4 +33,4 @@ class Imported:
     name: str
     text: str | None
     job: TrainingJob | None
-    accounts: tuple[Account, ...]
+    accounts: tuple[DocumentAccount, ...]

@@ -5,7 +5,7 @@ is refused.
 
 from __future__ import annotations
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.tracked import Field
 
 _MET = "Mooring's pods always have it"
@@ -21,7 +21,7 @@ _DEMANDED = {
 }
 
 
-def read_security(context: Field, draft: Draft, role: str) -> None:
+def read_security(context: Field, draft: JobDraft, role: str) -> None:
     """The context of a pod or of its container, which has the last word."""
     for name in _WHO:
         draft.carry(draft.role(role, "kubernetes", "securityContext", name), context[name])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import (
     Replicas,
@@ -95,7 +95,7 @@ _MASTER = {"Master": "master", "Worker": "worker"}
 
 
 @manifest("MXJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_mxjob(document: Field, options: Options) -> Draft:
+def read_mxjob(document: Field, options: Options) -> JobDraft:
     style = Style(container="mxnet", port="mxjob-port", restart="Never")
     roles = {"Scheduler": "scheduler", "Server": "server", "Worker": "worker"}
     draft = _read(document, options, "mxReplicaSpecs", roles, style, _mxnet)
@@ -106,13 +106,13 @@ def read_mxjob(document: Field, options: Options) -> Draft:
 
 
 @manifest("XGBoostJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_xgboostjob(document: Field, options: Options) -> Draft:
+def read_xgboostjob(document: Field, options: Options) -> JobDraft:
     style = Style(container="xgboost", port="xgboostjob-port", restart="Never")
     return _read(document, options, "xgbReplicaSpecs", _MASTER, style, _xgboost)
 
 
 @manifest("PaddleJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_paddlejob(document: Field, options: Options) -> Draft:
+def read_paddlejob(document: Field, options: Options) -> JobDraft:
     style = Style(container="paddle", port="master", restart="OnFailure")
     draft = _read(document, options, "paddleReplicaSpecs", _MASTER, style, _paddle)
     document["spec"]["elasticPolicy"].refuse("none: the number of members is fixed")
@@ -120,7 +120,7 @@ def read_paddlejob(document: Field, options: Options) -> Draft:
 
 
 @manifest("JAXJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_jaxjob(document: Field, options: Options) -> Draft:
+def read_jaxjob(document: Field, options: Options) -> JobDraft:
     style = Style(container="jax", port="jaxjob-port", restart="Never")
     return _read(document, options, "jaxReplicaSpecs", {"Worker": "worker"}, style, _jax)
 
@@ -132,8 +132,8 @@ def _read(
     roles: Mapping[str, str],
     style: Style,
     variables: Variables,
-) -> Draft:
-    draft = Draft(document.ledger, "indexed")
+) -> JobDraft:
+    draft = JobDraft(document.ledger, "indexed")
     name = read_head(document, draft, options)
     replicas = read_replicas(document["spec"][key], roles, draft)
     for one in replicas:

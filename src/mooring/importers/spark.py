@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
 from mooring.importers.pod import Pod
@@ -30,8 +30,8 @@ _OVERHEAD_JVM, _OVERHEAD_OTHERS, _LEAST_OVERHEAD_MIB = 0.1, 0.4, 384
 
 
 @manifest("SparkApplication", "sparkoperator.k8s.io/v1beta2", project="Spark operator")
-def read_sparkapplication(document: Field, options: Options) -> Draft:
-    draft = Draft(document.ledger, "indexed")
+def read_sparkapplication(document: Field, options: Options) -> JobDraft:
+    draft = JobDraft(document.ledger, "indexed")
     read_head(document, draft, options)
     spec = document["spec"]
     spec["type"].choice("Java", "Scala", "Python", "R")
@@ -87,7 +87,7 @@ def read_sparkapplication(document: Field, options: Options) -> Draft:
     return draft
 
 
-def _factor(field: Field, draft: Draft) -> float:
+def _factor(field: Field, draft: JobDraft) -> float:
     try:
         factor = float(field.value)
     except (TypeError, ValueError):
@@ -99,7 +99,7 @@ def _factor(field: Field, draft: Draft) -> float:
     return 0
 
 
-def _configuration(spec: Field, draft: Draft) -> list[str]:
+def _configuration(spec: Field, draft: JobDraft) -> list[str]:
     to = draft.role(DRIVER, "command")
     conf = []
     for prefix, settings in (("", spec["sparkConf"]), ("spark.hadoop.", spec["hadoopConf"])):
@@ -113,7 +113,7 @@ def _configuration(spec: Field, draft: Draft) -> list[str]:
     return conf
 
 
-def _submit(spec: Field, draft: Draft, conf: list[str]) -> str:
+def _submit(spec: Field, draft: JobDraft, conf: list[str]) -> str:
     to = draft.role(DRIVER, "command")
     for name, option in (
         ("jars", "--jars"),
@@ -146,7 +146,7 @@ def _local(place: str) -> str:
     return place.removeprefix("local://")
 
 
-def _member(member: Field, role: str, spec: Field, draft: Draft, overhead: float) -> int | None:
+def _member(member: Field, role: str, spec: Field, draft: JobDraft, overhead: float) -> int | None:
     """What driver and executor have in common. Returns the heap in MiB."""
     pod = Pod(draft, role)
     resources = draft.role(role, "resources")
@@ -198,7 +198,7 @@ def _mebibytes(field: Field) -> int | None:
     return math.ceil(int(match.group(1)) * _UNIT_MIB[match.group(2).lower()])
 
 
-def _policies(spec: Field, draft: Draft) -> None:
+def _policies(spec: Field, draft: JobDraft) -> None:
     policy = spec["restartPolicy"]
     kind = policy["type"].choice("Never", "OnFailure")
     if kind is not None:

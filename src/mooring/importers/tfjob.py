@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.importers.draft import Draft
+from mooring.importers.draft import JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import (
     Style,
@@ -21,11 +21,11 @@ _EVALUATORS = {"Evaluator": "evaluator", "Eval": "evaluator"}
 
 
 @manifest("TFJob", "kubeflow.org/v1", project="Kubeflow training operator")
-def read_tfjob(document: Field, options: Options) -> Draft:
+def read_tfjob(document: Field, options: Options) -> JobDraft:
     spec = document["spec"]
     specs = spec["tfReplicaSpecs"]
     names = {name.lower() for name, below in specs.fields() if below["replicas"].value != 0}
-    draft = Draft(
+    draft = JobDraft(
         document.ledger, "tensorflow", "parameter-server" if "ps" in names else "all-reduce"
     )
     name = read_head(document, draft, options)
@@ -45,7 +45,7 @@ def read_tfjob(document: Field, options: Options) -> Draft:
     return draft
 
 
-def _success(policy: Field, draft: Draft) -> None:
+def _success(policy: Field, draft: JobDraft) -> None:
     text = policy.choice("", "AllWorkers")
     if text == "AllWorkers":
         draft.carry(("spec", "successPolicy", "roles"), policy, ["worker"])

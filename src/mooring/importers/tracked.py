@@ -1,7 +1,7 @@
 """A manifest that notices what nobody read.
 
 Every scalar (and every empty list or mapping) of a manifest is a leaf. Whoever reads one says what
-became of it: mapped, dropped with a reason, or refused. `Ledger.finish` refuses every leaf that
+became of it: mapped, dropped with a reason, or refused. `LeafLedger.finish` refuses every leaf that
 nobody spoke for, so that a field which the code has never heard of cannot get lost: forgetting one
 is an error of the import, not a silent change of the job.
 """
@@ -19,7 +19,7 @@ from mooring.spec.base import describe
 from mooring.spec.document import Document, FieldPath, format_path
 
 
-class Outcome(StrEnum):
+class LeafOutcome(StrEnum):
     """What became of a leaf."""
 
     MAPPED = "mapped"
@@ -28,12 +28,12 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeafEntry:
     """One leaf of the manifest. `to`: fields of the job file; `note`: the reason, or a remark;
     of a refusal: what would be accepted."""
 
     path: FieldPath
-    outcome: Outcome
+    outcome: LeafOutcome
     to: tuple[FieldPath, ...] = ()
     note: str = ""
     found: str = ""
@@ -56,13 +56,13 @@ class Drop:
         return re.compile(rf"{body}(?=$|[.\[])")
 
 
-class Ledger:
+class LeafLedger:
     """What became of every leaf of one document."""
 
     def __init__(self, document: Document, drops: Iterable[Drop] = ()) -> None:
         self._document = document
         self._drops = tuple(drops)
-        self._entries: dict[FieldPath, Entry] = {}
+        self._entries: dict[FieldPath, LeafEntry] = {}
         self._entered: set[FieldPath] = set()
         self._looked_at: set[FieldPath] = set()
         self._problems: list[Problem] = [problem for _, problem in document.problems]
@@ -87,12 +87,12 @@ class Ledger:
     def has_looked_at(self, path: FieldPath) -> bool:
         return path in self._looked_at
 
-    def record(self, entry: Entry) -> None:
+    def record(self, entry: LeafEntry) -> None:
         """A refusal stays; two mappings of one leaf add up; otherwise the last word counts."""
         known = self._entries.get(entry.path)
-        if known is not None and known.outcome is Outcome.REFUSED:
+        if known is not None and known.outcome is LeafOutcome.REFUSED:
             return
-        if known is not None and known.outcome is entry.outcome is Outcome.MAPPED:
+        if known is not None and known.outcome is entry.outcome is LeafOutcome.MAPPED:
             to = tuple(dict.fromkeys((*known.to, *entry.to)))
             entry = replace(entry, to=to, note=entry.note or known.note)
         self._entries[entry.path] = entry
@@ -118,11 +118,11 @@ class Ledger:
     def targets(self) -> Iterator[tuple[FieldPath, FieldPath]]:
         """(leaf, field of the job) for everything that was mapped."""
         for entry in self._entries.values():
-            if entry.outcome is Outcome.MAPPED:
+            if entry.outcome is LeafOutcome.MAPPED:
                 for to in entry.to:
                     yield entry.path, to
 
-    def finish(self) -> tuple[list[Entry], list[Problem]]:
+    def finish(self) -> tuple[list[LeafEntry], list[Problem]]:
         """Every leaf with its outcome, in the order of the file, and every problem."""
         entries = [self._settled(path, value) for path, value in leaves(self._document.data)]
         refused = [
@@ -133,22 +133,22 @@ class Ledger:
                 self._document.line_of(entry.path),
             )
             for entry in entries
-            if entry.outcome is Outcome.REFUSED
+            if entry.outcome is LeafOutcome.REFUSED
         ]
         return entries, [*self._problems, *refused]
 
-    def _settled(self, path: FieldPath, value: Any) -> Entry:
+    def _settled(self, path: FieldPath, value: Any) -> LeafEntry:
         drop = self.dropped_by_user(path)
         if drop is not None:
-            return Entry(path, Outcome.DROPPED, note=f"--drop {drop.text}")
+            return LeafEntry(path, LeafOutcome.DROPPED, note=f"--drop {drop.text}")
         known = self._entries.get(path)
         if known is not None:
             return known
         if value is None or (value in ({}, []) and path in self._entered):
-            return Entry(path, Outcome.DROPPED, note="it says nothing")
-        return Entry(
+            return LeafEntry(path, LeafOutcome.DROPPED, note="it says nothing")
+        return LeafEntry(
             path,
-            Outcome.REFUSED,
+            LeafOutcome.REFUSED,
             note="a field that the import knows (to lose it: --drop)",
             found=describe(value),
         )
@@ -158,7 +158,7 @@ class Ledger:
 class Field:
     """A place in the manifest; its value is None where there is nothing."""
 
-    ledger: Ledger
+    ledger: LeafLedger
     path: FieldPath
     value: Any
 
@@ -208,23 +208,23 @@ class Field:
         Of a list or mapping that is not carried over as it is, say `understood` instead.
         """
         for path, _ in self._leaves():
-            self.ledger.record(Entry(path, Outcome.MAPPED, to, note))
+            self.ledger.record(LeafEntry(path, LeafOutcome.MAPPED, to, note))
         return self.pruned()
 
     def understood(self, *to: FieldPath, note: str = "") -> None:
         """Say that what was made of it is there: only the leaves that somebody has looked at."""
         for path, _ in self._leaves():
             if self.ledger.has_looked_at(path):
-                self.ledger.record(Entry(path, Outcome.MAPPED, to, note))
+                self.ledger.record(LeafEntry(path, LeafOutcome.MAPPED, to, note))
 
     def drop(self, reason: str) -> None:
         for path, _ in self._leaves():
-            self.ledger.record(Entry(path, Outcome.DROPPED, note=reason))
+            self.ledger.record(LeafEntry(path, LeafOutcome.DROPPED, note=reason))
 
     def refuse(self, accepted: str, found: str = "") -> None:
         for path, value in self._leaves():
             self.ledger.record(
-                Entry(path, Outcome.REFUSED, note=accepted, found=found or describe(value))
+                LeafEntry(path, LeafOutcome.REFUSED, note=accepted, found=found or describe(value))
             )
 
     def text(self) -> str | None:

@@ -5,7 +5,7 @@ The runtime is a JobSet with a policy for the framework; the TrainJob overrides 
 
 from __future__ import annotations
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.jobs import (
     Replicated,
     jobset_names,
@@ -17,11 +17,11 @@ from mooring.importers.jobs import (
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_seconds
 from mooring.importers.mpijob import drop_worker_command, read_mpi_settings, write_launcher
-from mooring.importers.pod import Pod, Program
+from mooring.importers.pod import ContainerProgram, Pod
 from mooring.importers.pods import read_container, write_command
 from mooring.importers.pytorchjob import runs_torchrun
 from mooring.importers.resources import read_resources
-from mooring.importers.tracked import Field, Ledger
+from mooring.importers.tracked import Field, LeafLedger
 
 VERSION = "trainer.kubeflow.org/v1alpha1"
 RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
@@ -32,13 +32,13 @@ _OVERRIDDEN = "the TrainJob says another"
 
 
 @manifest("TrainJob", VERSION, project="Kubeflow Trainer")
-def read_trainjob(document: Field, options: Options) -> Draft:
+def read_trainjob(document: Field, options: Options) -> JobDraft:
     spec = document["spec"]
     runtime = _runtime(spec["runtimeRef"], options)
     policy = runtime["spec"]["mlPolicy"] if runtime is not None else None
     mpi = policy is not None and policy["mpi"].present
     torch = policy is not None and policy["torch"].value is not None
-    draft = Draft(document.ledger, "mpi" if mpi else "pytorch" if torch else "indexed")
+    draft = JobDraft(document.ledger, "mpi" if mpi else "pytorch" if torch else "indexed")
     name = read_head(document, draft, options)
     for kind in ("labels", "annotations"):
         for key, value in spec[kind].fields():
@@ -72,10 +72,10 @@ def _runtime(reference: Field, options: Options) -> Field | None:
             reference.ledger.missing(reference["name"].path, "nothing", "a runtime's name")
         return None
     reference.understood(("spec", "framework"))
-    return Ledger(found, options.drops).root
+    return LeafLedger(found, options.drops).root
 
 
-def _read_runtime_head(runtime: Field, draft: Draft) -> None:
+def _read_runtime_head(runtime: Field, draft: JobDraft) -> None:
     runtime["apiVersion"].map(("spec", "framework"))
     runtime["kind"].map(("spec", "framework"))
     metadata = runtime["metadata"]
@@ -95,7 +95,7 @@ def _read_runtime_head(runtime: Field, draft: Draft) -> None:
 
 
 def _read_roles(
-    runtime: Field, policy: Field, trainer: Field, name: str, draft: Draft, options: Options
+    runtime: Field, policy: Field, trainer: Field, name: str, draft: JobDraft, options: Options
 ) -> None:
     template = runtime["template"]
     for kind in ("labels", "annotations"):
@@ -130,14 +130,14 @@ def _read_roles(
         read_mpi_settings(policy["mpi"], draft)
 
 
-def _trains(one: Replicated, draft: Draft) -> bool:
+def _trains(one: Replicated, draft: JobDraft) -> bool:
     """Whether the TrainJob's command is for these pods: in MPI only for the launcher's."""
     if draft.framework == "mpi":
         return one.role == "launcher"
     return True
 
 
-def _node_count(usual: Field, wanted: Field, draft: Draft) -> None:
+def _node_count(usual: Field, wanted: Field, draft: JobDraft) -> None:
     to = draft.role("worker", "replicas")
     draft.carry(to, usual)
     if wanted.present:
@@ -145,7 +145,9 @@ def _node_count(usual: Field, wanted: Field, draft: Draft) -> None:
         usual.drop(_OVERRIDDEN)
 
 
-def _overridden(one: Replicated, program: Program, trainer: Field, pod: Pod, own: bool) -> Program:
+def _overridden(
+    one: Replicated, program: ContainerProgram, trainer: Field, pod: Pod, own: bool
+) -> ContainerProgram:
     container = next(iter(one.field["template"]["spec"]["template"]["spec"]["containers"].items()))
     keys = ("image", "env", "command", "args") if own else ("image", "env")
     above = trainer.only(*keys)
@@ -159,7 +161,7 @@ def _overridden(one: Replicated, program: Program, trainer: Field, pod: Pod, own
                 container[key].drop(_OVERRIDDEN)
         chosen = over if words is over.argv else program
         exports = {**program.exports, **over.exports}
-        program = Program(words, exports, chosen.sources, chosen.fields)
+        program = ContainerProgram(words, exports, chosen.sources, chosen.fields)
     if pod.role == "worker" and trainer["resourcesPerNode"].present:
         pod.draft.put(pod.at("resources"), {})
         container["resources"].drop(_OVERRIDDEN)
@@ -167,7 +169,7 @@ def _overridden(one: Replicated, program: Program, trainer: Field, pod: Pod, own
     return program
 
 
-def _write(program: Program | None, pod: Pod, one: Replicated, draft: Draft) -> None:
+def _write(program: ContainerProgram | None, pod: Pod, one: Replicated, draft: JobDraft) -> None:
     if draft.framework != "mpi":
         write_command(program, pod)
     elif one.role == "launcher":
@@ -177,7 +179,11 @@ def _write(program: Program | None, pod: Pod, one: Replicated, draft: Draft) -> 
 
 
 def _processes(
-    policy: Field, trainer: Field, program: Program | None, one: Replicated, draft: Draft
+    policy: Field,
+    trainer: Field,
+    program: ContainerProgram | None,
+    one: Replicated,
+    draft: JobDraft,
 ) -> None:
     if one.role != "worker":
         return

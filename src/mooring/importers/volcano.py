@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mooring.importers.draft import KUBERNETES, Draft
+from mooring.importers.draft import KUBERNETES, JobDraft
 from mooring.importers.kinds import Options, manifest
 from mooring.importers.kubeflow import read_head, read_min_available, read_seconds
 from mooring.importers.mpijob import drop_worker_command, write_launcher
@@ -36,11 +36,11 @@ class Task:
 
 
 @manifest("Job", "batch.volcano.sh/v1alpha1", project="Volcano")
-def read_volcano(document: Field, options: Options) -> Draft:
+def read_volcano(document: Field, options: Options) -> JobDraft:
     spec = document["spec"]
     plugins = dict(spec["plugins"].fields())
     plugin = next((one for one in _FRAMEWORK_PLUGINS if one in plugins), None)
-    draft = Draft(document.ledger, plugin or "indexed", _strategy(plugin, spec))
+    draft = JobDraft(document.ledger, plugin or "indexed", _strategy(plugin, spec))
     name = read_head(document, draft, options)
     tasks = _tasks(spec["tasks"], _renamed(plugin, spec["plugins"]), draft)
     for task in tasks:
@@ -86,7 +86,7 @@ def _renamed(plugin: str | None, plugins: Field) -> dict[str, str]:
     return renamed
 
 
-def _tasks(tasks: Field, renamed: dict[str, str], draft: Draft) -> list[Task]:
+def _tasks(tasks: Field, renamed: dict[str, str], draft: JobDraft) -> list[Task]:
     found = []
     for number, task in enumerate(tasks.items()):
         name = task["name"].text() or f"task-{number}"
@@ -113,7 +113,7 @@ def _host_names(job: str, tasks: list[Task]) -> PeerNames:
 
 
 def _read_task(
-    task: Task, tasks: list[Task], job: str, draft: Draft, options: Options, spec: Field
+    task: Task, tasks: list[Task], job: str, draft: JobDraft, options: Options, spec: Field
 ) -> None:
     labels = {
         one.role: {
@@ -175,7 +175,7 @@ def _hosts_of(match: re.Match[str]) -> str:
     return f"echo $VC_{name}_HOSTS | tr , '\\n'"
 
 
-def _plugins(plugins: Field, draft: Draft) -> None:
+def _plugins(plugins: Field, draft: JobDraft) -> None:
     for name, plugin in plugins.fields():
         if name in ("env", "svc"):
             for item in plugin.items():
@@ -191,7 +191,7 @@ def _plugins(plugins: Field, draft: Draft) -> None:
             plugin.refuse("the plugin mpi instead: members are not reached by ssh")
 
 
-def _policy(policy: Field, role: str | None, draft: Draft) -> None:
+def _policy(policy: Field, role: str | None, draft: JobDraft) -> None:
     events = [item.value for item in policy["events"].items()] or [policy["event"].value]
     action = policy["action"].text()
     policy["timeout"].refuse("none: policies act at once")
@@ -222,7 +222,7 @@ def _policy(policy: Field, role: str | None, draft: Draft) -> None:
         field.map(to, note="any failure of a member" if action in _ACTIONS else "")
 
 
-def _scheduling(spec: Field, draft: Draft) -> None:
+def _scheduling(spec: Field, draft: JobDraft) -> None:
     name, queue = spec["schedulerName"], spec["queue"]
     if queue.present or name.value == "volcano":
         name.map((*KUBERNETES, "scheduler"))
@@ -237,7 +237,7 @@ def _scheduling(spec: Field, draft: Draft) -> None:
         _job_volume(volume, draft)
 
 
-def _job_volume(volume: Field, draft: Draft) -> None:
+def _job_volume(volume: Field, draft: JobDraft) -> None:
     claim = volume["volumeClaimName"]
     if claim.text() is None:
         volume["mountPath"].refuse("a claim that exists (volumeClaimName)")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from mooring.install.manifests import manifests, to_json, to_yaml
-from mooring.install.settings import Settings, parse_kube_version
+from mooring.install.settings import InstallSettings, parse_kube_version
 
-__all__ = ["Settings", "manifests", "parse_kube_version", "to_json", "to_yaml"]
+__all__ = ["InstallSettings", "manifests", "parse_kube_version", "to_json", "to_yaml"]

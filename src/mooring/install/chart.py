@@ -14,7 +14,7 @@ from typing import Any
 
 from mooring.install.manifests import custom_resources, objects
 from mooring.install.names import Manifest
-from mooring.install.settings import Settings
+from mooring.install.settings import InstallSettings
 from mooring.spec.write import dump_yaml
 from mooring.version import VERSION
 
@@ -71,7 +71,7 @@ def chart() -> dict[str, str]:
         "appVersion": VERSION,
     }
     files = {"Chart.yaml": _NOTE + dump_yaml(head), "values.yaml": _NOTE + _VALUES}
-    for definition in custom_resources(Settings()):
+    for definition in custom_resources(InstallSettings()):
         plural = definition["spec"]["names"]["plural"]
         files[f"crds/{plural}.yaml"] = _NOTE + dump_yaml(definition)
     for name, text in _templates():
@@ -103,9 +103,9 @@ def _templates() -> Iterable[tuple[str, str]]:
         yield _FILES[key[0]], text
 
 
-def _settings(choice: Choice) -> Settings:
+def _settings(choice: Choice) -> InstallSettings:
     webhook, kubelet_config, volcano, network_policy, watch = choice
-    return Settings(
+    return InstallSettings(
         namespace=_NAMESPACE,
         image=_IMAGE,
         replicas=_REPLICAS,

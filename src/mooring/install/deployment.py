@@ -19,13 +19,13 @@ from mooring.install.names import (
     Manifest,
     named,
 )
-from mooring.install.settings import Settings
+from mooring.install.settings import InstallSettings
 
 #: Nobody's user id in common images ("nonroot").
 _USER = 65532
 
 
-def namespace(settings: Settings) -> Manifest:
+def namespace(settings: InstallSettings) -> Manifest:
     manifest = named("v1", "Namespace", settings.namespace)
     manifest["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     return manifest
@@ -47,14 +47,16 @@ def priority_classes() -> list[Manifest]:
     return [operator, job]
 
 
-def services(settings: Settings) -> list[Manifest]:
+def services(settings: InstallSettings) -> list[Manifest]:
     manifests = [_service(settings, METRICS_SERVICE, "metrics", METRICS_PORT, METRICS_PORT)]
     if settings.webhook:
         manifests.append(_service(settings, WEBHOOK_SERVICE, "webhook", 443, WEBHOOK_PORT))
     return manifests
 
 
-def _service(settings: Settings, name: str, port_name: str, port: int, target: int) -> Manifest:
+def _service(
+    settings: InstallSettings, name: str, port_name: str, port: int, target: int
+) -> Manifest:
     manifest = named("v1", "Service", name, settings.namespace)
     manifest["spec"] = {
         "type": "ClusterIP",
@@ -64,7 +66,7 @@ def _service(settings: Settings, name: str, port_name: str, port: int, target: i
     return manifest
 
 
-def deployment(settings: Settings) -> Manifest:
+def deployment(settings: InstallSettings) -> Manifest:
     manifest = named("apps/v1", "Deployment", OPERATOR, settings.namespace)
     manifest["metadata"]["labels"] |= SELECTOR
     manifest["spec"] = {
@@ -79,7 +81,7 @@ def deployment(settings: Settings) -> Manifest:
     return manifest
 
 
-def _pod(settings: Settings) -> dict[str, Any]:
+def _pod(settings: InstallSettings) -> dict[str, Any]:
     return {
         "serviceAccountName": OPERATOR,
         "automountServiceAccountToken": True,
@@ -103,7 +105,7 @@ def _pod(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _container(settings: Settings) -> dict[str, Any]:
+def _container(settings: InstallSettings) -> dict[str, Any]:
     ports = [{"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}]
     if settings.webhook:
         ports.append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
@@ -130,7 +132,7 @@ def _container(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _arguments(settings: Settings) -> list[str]:
+def _arguments(settings: InstallSettings) -> list[str]:
     watched = [f"--namespace={namespace}" for namespace in settings.watch]
     return [
         "--leader-elect",

@@ -9,21 +9,21 @@ from mooring.install.crd import pool_crd, training_job_crd
 from mooring.install.deployment import deployment, namespace, priority_classes, services
 from mooring.install.names import Manifest
 from mooring.install.rbac import operator_roles, service_account, user_roles
-from mooring.install.settings import Settings
+from mooring.install.settings import InstallSettings
 from mooring.install.webhook import webhook_configuration
 from mooring.spec.write import dump_yaml
 
 
-def custom_resources(settings: Settings) -> list[Manifest]:
+def custom_resources(settings: InstallSettings) -> list[Manifest]:
     return [training_job_crd(cel=settings.cel), pool_crd()]
 
 
-def manifests(settings: Settings) -> list[Manifest]:
+def manifests(settings: InstallSettings) -> list[Manifest]:
     """First what others refer to, last what runs."""
     return [*custom_resources(settings), namespace(settings), *objects(settings)]
 
 
-def objects(settings: Settings) -> list[Manifest]:
+def objects(settings: InstallSettings) -> list[Manifest]:
     """All but the definitions and the namespace."""
     result = [
         *priority_classes(),

@@ -20,7 +20,7 @@ from mooring.install.names import (
     Manifest,
     named,
 )
-from mooring.install.settings import Settings
+from mooring.install.settings import InstallSettings
 
 _RBAC = "rbac.authorization.k8s.io"
 #: What a cache needs; single objects are never asked for.
@@ -28,7 +28,7 @@ _FOLLOW = ("list", "watch")
 _READ = ("get", *_FOLLOW)
 
 
-class Where(StrEnum):
+class GrantScope(StrEnum):
     """Where a grant holds."""
 
     CLUSTER = "the whole cluster"
@@ -40,7 +40,7 @@ class Where(StrEnum):
 class Grant:
     """Verbs on a resource, and what for. `names` empty: any object."""
 
-    where: Where
+    where: GrantScope
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
@@ -58,9 +58,9 @@ class Grant:
         return rule
 
 
-def grants(settings: Settings) -> Iterator[Grant]:
+def grants(settings: InstallSettings) -> Iterator[Grant]:
     """Everything that the operator's service account may do."""
-    cluster, jobs, own = Where.CLUSTER, Where.JOBS, Where.OWN
+    cluster, jobs, own = GrantScope.CLUSTER, GrantScope.JOBS, GrantScope.OWN
     yield Grant(cluster, "", ("nodes",), _FOLLOW, "what there is, and where a gang fits")
     yield Grant(cluster, "", ("pods",), _FOLLOW, "who holds what: every pod of the cluster counts")
     yield Grant(cluster, GROUP, ("pools",), _FOLLOW, "the shares of teams")
@@ -135,22 +135,22 @@ def grants(settings: Settings) -> Iterator[Grant]:
     yield Grant(own, leases, ("leases",), ("get", "update"), "to hold and hand on", (LEASE,))
 
 
-def service_account(settings: Settings) -> Manifest:
+def service_account(settings: InstallSettings) -> Manifest:
     account = named("v1", "ServiceAccount", OPERATOR, settings.namespace)
     return {**account, "automountServiceAccountToken": False}
 
 
-def operator_roles(settings: Settings) -> list[Manifest]:
+def operator_roles(settings: InstallSettings) -> list[Manifest]:
     """Roles and their bindings. Without `watch`, jobs may be in any namespace."""
-    by_place: dict[Where, list[Grant]] = {where: [] for where in Where}
+    by_place: dict[GrantScope, list[Grant]] = {where: [] for where in GrantScope}
     for grant in grants(settings):
-        everywhere = grant.where is Where.JOBS and not settings.watch
-        by_place[Where.CLUSTER if everywhere else grant.where].append(grant)
-    manifests = _bound(OPERATOR, by_place[Where.CLUSTER], settings.namespace, None)
+        everywhere = grant.where is GrantScope.JOBS and not settings.watch
+        by_place[GrantScope.CLUSTER if everywhere else grant.where].append(grant)
+    manifests = _bound(OPERATOR, by_place[GrantScope.CLUSTER], settings.namespace, None)
     for watched in settings.watch:
-        jobs = by_place[Where.JOBS]
+        jobs = by_place[GrantScope.JOBS]
         manifests += _bound(f"{OPERATOR}-jobs", jobs, settings.namespace, watched)
-    own = by_place[Where.OWN]
+    own = by_place[GrantScope.OWN]
     return manifests + _bound(OPERATOR, own, settings.namespace, settings.namespace)
 
 
@@ -186,5 +186,5 @@ def _user_role(
     role = named(f"{_RBAC}/v1", "ClusterRole", name)
     for other in joins:
         role["metadata"]["labels"][f"{_RBAC}/aggregate-to-{other}"] = "true"
-    role["rules"] = [Grant(Where.CLUSTER, GROUP, resources, verbs, "").rule()]
+    role["rules"] = [Grant(GrantScope.CLUSTER, GROUP, resources, verbs, "").rule()]
     return role

@@ -24,7 +24,7 @@ def parse_kube_version(text: str) -> KubeVersion:
 
 
 @dataclass(frozen=True)
-class Settings:
+class InstallSettings:
     """`watch`: the only namespaces of jobs, none for all; `kubelet_config`: whether the operator
     may ask kubelets for their settings; `network_policy`: whether each job gets a NetworkPolicy;
     `kube_version`: of the server, None if it is not known.

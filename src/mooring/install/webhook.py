@@ -18,10 +18,10 @@ from mooring.install.names import (
     Manifest,
     named,
 )
-from mooring.install.settings import Settings
+from mooring.install.settings import InstallSettings
 
 
-def webhook_configuration(settings: Settings) -> Manifest:
+def webhook_configuration(settings: InstallSettings) -> Manifest:
     manifest = named(
         "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", WEBHOOK_CONFIGURATION
     )

@@ -18,7 +18,7 @@ import time
 from functools import partial
 
 from . import children, proof, wire
-from .errors import LauncherError
+from .errors import LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _UNSENT_BYTES = 1 << 20
 _PIPE_BYTES = 1 << 20
 
 
-class RankAgent:
+class RankServer:
     """Listens from the start, so that a taken port is known before the gang runs."""
 
     def __init__(
@@ -53,7 +53,7 @@ class RankAgent:
             self._listener.bind((address, port))
             self._listener.listen(_BACKLOG)
         except OSError as error:
-            raise LauncherError(
+            raise LaunchError(
                 "rank agent cannot listen on %s port %d: %s"
                 % (address or "all addresses", port, error.strerror)
             ) from error
@@ -86,8 +86,8 @@ class RankAgent:
 class _Call:
     """One caller and, once it has shown that it holds the token, its command."""
 
-    def __init__(self, agent: RankAgent, connection: socket.socket) -> None:
-        self.child: children.Child | None = None
+    def __init__(self, agent: RankServer, connection: socket.socket) -> None:
+        self.child: children.ChildProcess | None = None
         self._agent = agent
         self._connection = connection
         self._inbox = wire.Inbox()
@@ -153,13 +153,13 @@ class _Call:
             return
         try:
             self.child = self._started(json.loads(body.decode("utf-8")))
-        except LauncherError as error:
+        except LaunchError as error:
             self._refuse(error.reason)
             return
         self._open_pipes = {self.child.out: wire.OUT, self.child.err: wire.ERR}
         self._watch_pipes(True)
 
-    def _started(self, request: dict[str, Any]) -> children.Child:
+    def _started(self, request: dict[str, Any]) -> children.ChildProcess:
         """A shell's command, as with ssh; or a rank's own words, with what its daemon set."""
         env, cwd = self._agent.env, self._agent.cwd
         if "command" in request:

@@ -15,7 +15,7 @@ import random
 import socket
 import time
 
-from .errors import LauncherError
+from .errors import LaunchError
 from .guest import Guest
 from .history import History
 
@@ -187,7 +187,7 @@ def _listen(port: int) -> socket.socket:
         listener.bind((address, port))
         listener.listen(_BACKLOG)
     except OSError as error:
-        raise LauncherError(
+        raise LaunchError(
             "cannot hold the meeting on port %d: %s" % (port, error.strerror)
         ) from error
     listener.setblocking(False)

@@ -56,7 +56,7 @@ class Budget:
 
 
 def read(
-    groups: Mapping[str, cgroups.Group],
+    groups: Mapping[str, cgroups.ControlGroup],
     contract_millis: int | None,
     contract_memory: int | None,
     threads: int | None,

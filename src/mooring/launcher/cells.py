@@ -35,7 +35,9 @@ _SHARED = ("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", "/dev
 class Cells:
     """Looks now and then; `online` is which cells the machine has."""
 
-    def __init__(self, group: cgroups.Group | None, began_s: float, online: str = _ONLINE) -> None:
+    def __init__(
+        self, group: cgroups.ControlGroup | None, began_s: float, online: str = _ONLINE
+    ) -> None:
         self._group = group
         self._pause_s = _FIRST_S
         self._due_s = began_s + _FIRST_S
@@ -88,7 +90,7 @@ def parse_maps(data: bytes) -> dict[str, int]:
     return total
 
 
-def own_group(group: cgroups.Group | None, pids: Iterable[int]) -> dict[str, int] | None:
+def own_group(group: cgroups.ControlGroup | None, pids: Iterable[int]) -> dict[str, int] | None:
     """What the control group (version 2) has counted, if nobody else is in it."""
     if group is None or group.version != 2:
         return None

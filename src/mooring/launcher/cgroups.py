@@ -13,7 +13,7 @@ import os
 _UNLIMITED_BYTES = 1 << 60
 
 
-class Group:
+class ControlGroup:
     """One hierarchy's directory for this process, and its ancestors up to the mount point."""
 
     def __init__(self, version: int, mount: str, path: str) -> None:
@@ -28,9 +28,9 @@ class Group:
         return self.chain[0]
 
 
-def find(proc: str = "/proc") -> dict[str, Group]:
+def find(proc: str = "/proc") -> dict[str, ControlGroup]:
     """Controller name -> group. A controller that v1 does not hold is looked for in v2."""
-    groups: dict[str, Group] = {}
+    groups: dict[str, ControlGroup] = {}
     unified = None
     paths: dict[str, str] = {}
     for line in _read(proc + "/self/cgroup").splitlines():
@@ -45,18 +45,20 @@ def find(proc: str = "/proc") -> dict[str, Group]:
             continue
         root, mount = _unescape(fields[3]), _unescape(fields[4])
         if kind[0] == "cgroup2" and "" in paths:
-            unified = Group(2, mount, _below(mount, root, paths[""]))
+            unified = ControlGroup(2, mount, _below(mount, root, paths[""]))
         elif kind[0] == "cgroup":
             for controller in kind[2].split(","):
                 if controller in paths and controller not in groups:
-                    groups[controller] = Group(1, mount, _below(mount, root, paths[controller]))
+                    groups[controller] = ControlGroup(
+                        1, mount, _below(mount, root, paths[controller])
+                    )
     if unified is not None:
         for controller in ("cpu", "cpuset", "memory"):
             groups.setdefault(controller, unified)
     return groups
 
 
-def quota_millis(group: Group) -> int | None:
+def quota_millis(group: ControlGroup) -> int | None:
     """The tightest CPU quota in thousandths of a CPU, or None."""
     found = [quota for path in group.chain if (quota := _quota(group.version, path))]
     return min(found) if found else None
@@ -74,7 +76,7 @@ def _quota(version: int, path: str) -> int | None:
     return None
 
 
-def cpuset(group: Group) -> list[int] | None:
+def cpuset(group: ControlGroup) -> list[int] | None:
     """The CPUs that the group may use, or None where the hierarchy does not say."""
     for path in group.chain:
         for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
@@ -84,7 +86,7 @@ def cpuset(group: Group) -> list[int] | None:
     return None
 
 
-def memory_limit(group: Group) -> int | None:
+def memory_limit(group: ControlGroup) -> int | None:
     """The tightest memory limit in bytes, or None."""
     name = "/memory.max" if group.version == 2 else "/memory.limit_in_bytes"
     found = []
@@ -95,7 +97,7 @@ def memory_limit(group: Group) -> int | None:
     return min(found) if found else None
 
 
-def memory_used(group: Group) -> int | None:
+def memory_used(group: ControlGroup) -> int | None:
     """What the nearest group with a limit holds in memory, without what it could drop at once."""
     name = "/memory.max" if group.version == 2 else "/memory.limit_in_bytes"
     usage = "/memory.current" if group.version == 2 else "/memory.usage_in_bytes"
@@ -110,13 +112,13 @@ def memory_used(group: Group) -> int | None:
     return None
 
 
-def oom_kills(group: Group) -> int:
+def oom_kills(group: ControlGroup) -> int:
     """How many processes of the group were killed for going over its memory limit."""
     name = "/memory.events" if group.version == 2 else "/memory.oom_control"
     return _field(group.path + name, "oom_kill") or 0
 
 
-def throttling(group: Group) -> tuple[float, int, int] | None:
+def throttling(group: ControlGroup) -> tuple[float, int, int] | None:
     """(seconds held back, periods held back, periods) of the nearest group that has a quota.
 
     None where nothing counts. The seconds are summed over the CPUs that the group was on.

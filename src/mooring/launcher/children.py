@@ -13,7 +13,7 @@ import signal
 import time
 
 from . import linux, procfs
-from .errors import NOT_EXECUTABLE, NOT_FOUND, LauncherError
+from .errors import NOT_EXECUTABLE, NOT_FOUND, LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _RESTORED = (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE))
 
 
-class Child:
+class ChildProcess:
     """A started process with the read ends of its output; `code` is None until it was reaped."""
 
     def __init__(self, pid: int, out: int, err: int) -> None:
@@ -44,9 +44,9 @@ def adopt_orphans(notes: list[str]) -> None:
 def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
     """The path that exec will be given; the error tells apart missing from not executable."""
     if not os.path.isdir(cwd):
-        raise LauncherError("working directory %s does not exist" % cwd)
+        raise LaunchError("working directory %s does not exist" % cwd)
     if not name:
-        raise LauncherError("the command's first word is empty", NOT_FOUND)
+        raise LaunchError("the command's first word is empty", NOT_FOUND)
     if "/" in name:
         candidates = [os.path.join(cwd, name)]
     else:
@@ -61,9 +61,9 @@ def find_program(name: str, env: Mapping[str, str], cwd: str) -> str:
         elif "/" in name and os.path.isdir(path):
             refused = path
     if refused is not None:
-        raise LauncherError("command %s is not executable" % refused, NOT_EXECUTABLE)
+        raise LaunchError("command %s is not executable" % refused, NOT_EXECUTABLE)
     where = "" if "/" in name else " on PATH"
-    raise LauncherError("command '%s' not found%s" % (name, where), NOT_FOUND)
+    raise LaunchError("command '%s' not found%s" % (name, where), NOT_FOUND)
 
 
 def spawn(
@@ -74,7 +74,7 @@ def spawn(
     session: bool = False,
     watcher: int | None = None,
     terminal: bool = False,
-) -> Child:
+) -> ChildProcess:
     """Starts `path`, its output on pipes; with `session` it leads a session of its own.
 
     `watcher` is the process that may look at what the program does. With `terminal`, standard
@@ -92,7 +92,7 @@ def spawn(
     except OSError as error:
         for fd in fds:
             os.close(fd)
-        raise LauncherError("cannot start %s: %s" % (path, error.strerror)) from error
+        raise LaunchError("cannot start %s: %s" % (path, error.strerror)) from error
     out, out_child, err, err_child, trouble, trouble_child = fds
     if pid == 0:
         try:
@@ -129,7 +129,7 @@ def spawn(
         raise _exec_error(path, int(failed))
     os.set_blocking(out, False)
     os.set_blocking(err, False)
-    return Child(pid, out, err)
+    return ChildProcess(pid, out, err)
 
 
 def restore_signals() -> None:
@@ -215,14 +215,14 @@ def kill_all(roots: Sequence[int] | None = None, timeout_s: float = 5.0) -> bool
         time.sleep(0.002)
 
 
-def _exec_error(path: str, number: int) -> LauncherError:
+def _exec_error(path: str, number: int) -> LaunchError:
     if number == errno.ENOENT:
-        return LauncherError(
+        return LaunchError(
             "command %s: the interpreter named in its first line does not exist" % path, NOT_FOUND
         )
     if number == errno.ENOEXEC:
-        return LauncherError(
+        return LaunchError(
             "command %s: neither a program for this machine nor a script with a #! line" % path,
             NOT_EXECUTABLE,
         )
-    return LauncherError("command %s: %s" % (path, os.strerror(number)), NOT_EXECUTABLE)
+    return LaunchError("command %s: %s" % (path, os.strerror(number)), NOT_EXECUTABLE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from .errors import LauncherError
+from .errors import LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Contract:
         take = _Taker(document)
         version = take("version", _integer)
         if version != VERSION:
-            raise LauncherError(
+            raise LaunchError(
                 "contract: version is %r; this launcher knows version %d" % (version, VERSION)
             )
         self.run: str = take("run", _string, "")
@@ -75,7 +75,7 @@ class Contract:
             self.processes.append((item("local_rank", _integer), item("env", _environment, {})))
         ranks = [rank for rank, _ in self.processes]
         if len(set(ranks)) != len(ranks):
-            raise LauncherError("contract: processes: a local_rank appears twice: %r" % (ranks,))
+            raise LaunchError("contract: processes: a local_rank appears twice: %r" % (ranks,))
 
         self.peers: list[Peer] = []
         for item in take.each("peers", []):
@@ -94,10 +94,10 @@ class Contract:
         self.meeting_leads: bool = meeting("leads", _boolean, False)
         self.meeting_members: int = meeting("members", _positive, 1)
         if self.gate == "meeting" and not (self.meeting_host and self.meeting_port):
-            raise LauncherError("contract: meeting has no host or port, but the gate is there")
+            raise LaunchError("contract: meeting has no host or port, but the gate is there")
         self.meeting_token: str = meeting("token", _string, "")
         if self.gate == "meeting" and not self.meeting_token:
-            raise LauncherError("contract: meeting.token is empty: anyone could come in")
+            raise LaunchError("contract: meeting.token is empty: anyone could come in")
         self.echo: bool = take("echo", _boolean, False)
 
         agent = take.inside("agent")
@@ -107,11 +107,11 @@ class Contract:
             self.agent_port = agent("port", _integer)
             self.agent_token = agent("token", _string)
             if not self.agent_token:
-                raise LauncherError("contract: agent.token is empty: anyone could run commands")
+                raise LaunchError("contract: agent.token is empty: anyone could run commands")
         elif not self.argv:
-            raise LauncherError("contract: argv is empty and there is no agent: nothing to run")
+            raise LaunchError("contract: argv is empty and there is no agent: nothing to run")
         if agent is None and not self.processes:
-            raise LauncherError("contract: processes is empty: nothing to run")
+            raise LaunchError("contract: processes is empty: nothing to run")
 
 
 def _peers(item: _Taker) -> list[Peer]:
@@ -132,21 +132,21 @@ def read_document(path: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             document = json.loads(file.read().decode("utf-8"))
     except OSError as error:
-        raise LauncherError("contract %s: %s" % (path, error.strerror)) from error
+        raise LaunchError("contract %s: %s" % (path, error.strerror)) from error
     except (ValueError, RecursionError) as error:
-        raise LauncherError("contract %s: not JSON: %s" % (path, error)) from error
+        raise LaunchError("contract %s: not JSON: %s" % (path, error)) from error
     if not isinstance(document, dict):
-        raise LauncherError("contract %s: not a JSON object" % path)
+        raise LaunchError("contract %s: not a JSON object" % path)
     return document
 
 
 def _check_pattern(pattern: str | None) -> None:
     if pattern is None:
-        raise LauncherError("contract: steps.pattern is null; accepted: a regular expression")
+        raise LaunchError("contract: steps.pattern is null; accepted: a regular expression")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise LauncherError(
+        raise LaunchError(
             "contract: steps.pattern is %s: %s" % (json.dumps(pattern), error)
         ) from error
 
@@ -163,13 +163,13 @@ class _Taker:
     def __call__(self, key: str, check: Callable[[Any], Any], default: Any = REQUIRED) -> Any:
         if key not in self._source:
             if default is _Taker.REQUIRED:
-                raise LauncherError("contract: %s%s is missing" % (self._prefix, key))
+                raise LaunchError("contract: %s%s is missing" % (self._prefix, key))
             return default
         value = self._source[key]
         try:
             return check(value)
         except _Wrong as wrong:
-            raise LauncherError(
+            raise LaunchError(
                 "contract: %s%s is %s; accepted: %s"
                 % (self._prefix, key, json.dumps(value)[:80], wrong)
             ) from None

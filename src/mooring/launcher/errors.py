@@ -8,7 +8,7 @@ NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 
 
-class LauncherError(Exception):
+class LaunchError(Exception):
     """Nothing was started, or all of it was ended; `reason` is one sentence for the user."""
 
     def __init__(self, reason: str, exit_code: int = LAUNCHER_FAILED) -> None:

@@ -27,7 +27,7 @@ _TID_AT = (720, 208, 216)
 _OF_C = 3
 
 
-class Frame:
+class PythonFrame:
     """One call: the source file, the function with its class, and the line."""
 
     __slots__ = ("file", "function", "line")
@@ -58,7 +58,7 @@ class Reader:
         self._pid = pid
         self._codes: dict[int, _Code] = {}
         self._native: dict[int, int] = {}
-        self.runtime: pythons.Runtime | None = None
+        self.runtime: pythons.PythonRuntime | None = None
         self.refused = False
         try:
             self._memory = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
@@ -105,9 +105,9 @@ class Reader:
             pass
         return found
 
-    def stack(self, state: int) -> list[Frame]:
+    def stack(self, state: int) -> list[PythonFrame]:
         """From the innermost call outwards; empty where nothing can be read."""
-        frames: list[Frame] = []
+        frames: list[PythonFrame] = []
         if self.runtime is None:
             return frames
         at = self.runtime.offsets
@@ -153,7 +153,7 @@ class Reader:
                 return number
         return 0
 
-    def _frame(self, address: int, frame: bytes) -> Frame:
+    def _frame(self, address: int, frame: bytes) -> PythonFrame:
         assert self.runtime is not None
         at, minor = self.runtime.offsets, self.runtime.minor
         code = self._code(address)
@@ -168,7 +168,7 @@ class Reader:
                 code.lines.clear()
             line = line_tables.line_of(minor, code.table, code.first_line, unit)
             code.lines[unit] = line
-        return Frame(code.file, code.function, line)
+        return PythonFrame(code.file, code.function, line)
 
     def _code(self, address: int) -> _Code:
         assert self.runtime is not None

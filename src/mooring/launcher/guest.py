@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from . import proof
-from .talk import LONGEST_GREETING, LONGEST_LINE, Lines, Talk
+from .talk import LONGEST_GREETING, LONGEST_LINE, LineReader, Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Guest:
         self, book: Book, connection: socket.socket, loop: Loop, contract: Contract, since: float
     ) -> None:
         self._book, self._contract = book, contract
-        self._lines = Lines()
+        self._lines = LineReader()
         self._nonces = b""
         self._question, self._head_bytes = b"", 0
         self._told_open = False
@@ -77,7 +77,7 @@ class Guest:
 
     def _enter(self, said: Any) -> None:
         contract = self._contract
-        identity = Identity(
+        identity = GuestIdentity(
             str(said["run"]),
             int(said["epoch"]),
             str(said["member"]),
@@ -127,7 +127,7 @@ class Guest:
         self._talk.send(head.encode("ascii") + body, last=True)
 
 
-class Identity:
+class GuestIdentity:
     """Which attempt of which member of which gang; `was_open`: its gate is open already."""
 
     def __init__(self, run: str, epoch: int, member: str, attempt: int, was_open: bool) -> None:

@@ -11,7 +11,7 @@ import os
 import time
 
 from .append import AppendFile, Spare
-from .errors import LauncherError
+from .errors import LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VERSION = 2
 
 
-class Journal:
+class AttemptJournal:
     """Writes the records of one attempt of one member; `trouble` is why the last is missing."""
 
     def __init__(self, path: str, epoch: int, attempt: int) -> None:
@@ -70,4 +70,4 @@ class Journal:
         """Writes a record without which the member must not go on."""
         self._insisted.append(self.write(kind, fields))
         if self.trouble:
-            raise LauncherError(self.trouble)
+            raise LaunchError(self.trouble)

@@ -67,7 +67,7 @@ class LogFile:
         return b"%s.%06dZ" % (self._prefix, micros)
 
 
-class Lines:
+class LineCutter:
     """Cuts one stream into lines, and hands over those that each piece of data completes."""
 
     def __init__(self, deliver: Callable[[list[bytes]], None]) -> None:

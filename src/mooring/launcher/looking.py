@@ -11,7 +11,7 @@ import os
 import re
 
 from . import frames, procfs, thread_states, waited_files
-from .sources import Sources
+from .sources import SourceLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ _FOR_OTHERS = frozenset(
 _AT_SOCKETS = frozenset(["recv", "send", "poll", "epoll", "select", "read", "write"])
 
 
-class Process:
+class WatchedProcess:
     """A trainer (or a helper of one) that is looked at again and again."""
 
-    def __init__(self, pid: int, files: waited_files.Files, sources: Sources) -> None:
+    def __init__(self, pid: int, files: waited_files.Files, sources: SourceLines) -> None:
         self.pid = pid
         self._files, self._sources = files, sources
         self._reader = frames.Reader(pid)
@@ -89,7 +89,7 @@ class Process:
             self._reader.close()
             self._reader = frames.Reader(self.pid)
 
-    def look(self, helpers: list[Process]) -> Place | None:
+    def look(self, helpers: list[WatchedProcess]) -> Place | None:
         """None if it has ended."""
         states = self._reader.threads()
         self.python_threads = max(self.python_threads, len(states))
@@ -132,7 +132,9 @@ class Process:
     def _memory(self, address: int, size: int) -> bytes:
         return self._reader.read(address, size)
 
-    def _with_helper(self, main: Spot, states: dict[int, int], helpers: list[Process]) -> Place:
+    def _with_helper(
+        self, main: Spot, states: dict[int, int], helpers: list[WatchedProcess]
+    ) -> Place:
         tids = [int(name) for name in procfs.names("/proc/%d/task" % self.pid) if name.isdigit()]
         others = [tid for tid in tids if tid != self.pid]
         if len(others) > _MOST_THREADS:
@@ -173,7 +175,7 @@ class Process:
         return main, kind, helper, min(running, 2), tuple(sorted(at_members)[:4])
 
     def _processes(
-        self, helpers: list[Process], running: int, best: tuple[int, str, Spot] | None
+        self, helpers: list[WatchedProcess], running: int, best: tuple[int, str, Spot] | None
     ) -> tuple[int, tuple[int, str, Spot] | None]:
         for process in helpers:
             spot = process._spot(process.pid, process._reader.threads())
@@ -187,14 +189,14 @@ class Process:
                 best = rank, PROCESS, spot
         return running, best
 
-    def _calls(self, stack: list[frames.Frame]) -> tuple[Call, ...]:
+    def _calls(self, stack: list[frames.PythonFrame]) -> tuple[Call, ...]:
         shown = [self._call(frame) for frame in stack]
         kept = shown[:_MOST_FRAMES]
         if len(shown) > _MOST_FRAMES:
             kept += [call for call in shown[_MOST_FRAMES:] if not call[0].startswith("~")][-4:]
         return tuple(kept)
 
-    def _call(self, frame: frames.Frame) -> Call:
+    def _call(self, frame: frames.PythonFrame) -> Call:
         key = (frame.file, frame.function, frame.line)
         call = self._shown.get(key)
         if call is None:
@@ -203,7 +205,7 @@ class Process:
             call = self._shown[key] = self._show(frame)
         return call
 
-    def _show(self, frame: frames.Frame) -> Call:
+    def _show(self, frame: frames.PythonFrame) -> Call:
         file = short_name(frame.file, self._folder)
         function = frame.function[-80:]
         if file.startswith("~"):

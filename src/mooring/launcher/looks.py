@@ -15,11 +15,11 @@ import random
 import time
 
 from . import linux, procfs, sockets, trainers, waited_files
-from .looking import Process
-from .machine import Card, Machine
+from .looking import WatchedProcess
+from .machine import Machine, NetworkCard
 from .paths import Paths
-from .reading import Reading
-from .sources import Sources
+from .reading import FileReads
+from .sources import SourceLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _STAYS_AFTER = 60
 _GLANCE_AT = 3
 
 
-class Looks:
+class LooksWriter:
     """`write` takes each record; `paths` is None where sockets cannot be asked about."""
 
     def __init__(
@@ -61,14 +61,14 @@ class Looks:
         loop: Loop,
         write: Callable[[str, dict[str, Any]], object],
         paths: Paths | None,
-        card: Card,
+        card: NetworkCard,
         cpus: float,
     ) -> None:
         """`cpus`: how many CPUs there are for the member, its part of those that it shares."""
         self._loop, self._write, self._paths, self._card = loop, write, paths, card
-        self._files, self._sources = waited_files.Files(), Sources()
+        self._files, self._sources = waited_files.Files(), SourceLines()
         self._machine = Machine()
-        self._processes: dict[int, Process] = {}
+        self._processes: dict[int, WatchedProcess] = {}
         self._records: dict[int, _Record] = {}
         self._trainers: list[trainers.Trainer] = []
         self._looked: dict[int, int] = {}
@@ -194,12 +194,12 @@ class Looks:
                 self._processes.pop(pid).close()
         for pid in wanted:
             if pid not in self._processes:
-                self._processes[pid] = Process(pid, self._files, self._sources)
+                self._processes[pid] = WatchedProcess(pid, self._files, self._sources)
             else:
                 self._processes[pid].retry()
         for place, one in enumerate(self._trainers):
             if one.pid not in self._records:
-                self._records[one.pid] = _Record(one.pid, place, Reading(self._files))
+                self._records[one.pid] = _Record(one.pid, place, FileReads(self._files))
             record = self._records[one.pid]
             record.helpers = len(one.helpers)
             record.reading.count([one.pid, *one.helpers])
@@ -209,7 +209,7 @@ class Looks:
         if self._looked.get(pid, 0) >= _STAYS_AFTER:
             return False
         if pid not in self._processes:
-            self._processes[pid] = Process(pid, self._files, self._sources)
+            self._processes[pid] = WatchedProcess(pid, self._files, self._sources)
         return self._processes[pid].waits_for_children()
 
     def _flush(self) -> None:
@@ -241,7 +241,7 @@ class Looks:
             if process is None:
                 del self._records[pid]
             else:
-                self._records[pid] = record.next(Reading(self._files))
+                self._records[pid] = record.next(FileReads(self._files))
                 self._records[pid].reading.count([pid, *helpers.get(pid, [])])
 
 
@@ -266,7 +266,7 @@ def begin(
     write: Callable[[str, dict[str, Any]], object],
     contract: Contract,
     addresses: dict[str, list[str]],
-) -> Looks | None:
+) -> LooksWriter | None:
     """None where there is no /proc to look into."""
     if not procfs.SUPPORTED or not linux.AVAILABLE:
         return None
@@ -276,13 +276,13 @@ def begin(
         sockets.pack_address(address) for member, address, _ in peers if member == contract.member
     ]
     cpus = len(os.sched_getaffinity(0)) / contract.look_sharers
-    return Looks(loop, write, Paths(sockets.Traffic(peers)), Card(own), cpus)
+    return LooksWriter(loop, write, Paths(sockets.PeerTraffic(peers)), NetworkCard(own), cpus)
 
 
 class _Record:
     """Looks at one process since the last record."""
 
-    def __init__(self, pid: int, rank: int, reading: Reading) -> None:
+    def __init__(self, pid: int, rank: int, reading: FileReads) -> None:
         self.pid, self.rank, self.helpers = pid, rank, 0
         self.reading = reading
         self.looks: list[list[int]] = []
@@ -290,7 +290,7 @@ class _Record:
         self._places: dict[Place, int] = {}
         self._clock = self._last_clock = _clock(pid)
 
-    def next(self, reading: Reading) -> _Record:
+    def next(self, reading: FileReads) -> _Record:
         record = _Record(self.pid, self.rank, reading)
         record.helpers = self.helpers
         return record

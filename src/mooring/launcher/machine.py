@@ -15,7 +15,7 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PRESSURES = ("cpu", "io", "memory")
 
 
-class Card:
+class NetworkCard:
     """The card that the member's own address is on; counts are of this network namespace."""
 
     def __init__(self, addresses: Iterable[bytes]) -> None:

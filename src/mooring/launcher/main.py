@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import sys
 
-from .errors import LAUNCHER_FAILED, LauncherError
+from .errors import LAUNCHER_FAILED, LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .journal import Journal
+    from .journal import AttemptJournal
 
 USAGE = "usage: launcher run CONTRACT.json | pod | rsh HOST COMMAND... | look"
 
@@ -62,14 +62,14 @@ def _run(path: str | None) -> int:
             journal = _journal(document)
         contract = Contract(document)
         if journal is None:
-            raise LauncherError("contract: sample_path %s cannot be opened" % contract.sample_path)
-        from .run import Member
+            raise LaunchError("contract: sample_path %s cannot be opened" % contract.sample_path)
+        from .run import MemberAttempt
 
-        code = Member(contract, journal).run()
+        code = MemberAttempt(contract, journal).run()
         if journal.trouble:
             _say("mooring: " + journal.trouble)
         return code
-    except LauncherError as error:
+    except LaunchError as error:
         return _give_up(journal, error.reason, error.exit_code)
     except Exception as error:
         import traceback
@@ -79,19 +79,19 @@ def _run(path: str | None) -> int:
         return _give_up(journal, reason, LAUNCHER_FAILED)
 
 
-def _journal(document: dict[str, Any]) -> Journal | None:
+def _journal(document: dict[str, Any]) -> AttemptJournal | None:
     """Opened before the contract is checked, so that its errors can be written too."""
-    from .journal import Journal
+    from .journal import AttemptJournal
 
     numbers = [document.get(key, 0) for key in ("epoch", "attempt")]
     epoch, attempt = (number if isinstance(number, int) else 0 for number in numbers)
     try:
-        return Journal(str(document.get("sample_path", "")), epoch, attempt)
+        return AttemptJournal(str(document.get("sample_path", "")), epoch, attempt)
     except (OSError, ValueError):
         return None
 
 
-def _give_up(journal: Journal | None, reason: str, code: int) -> int:
+def _give_up(journal: AttemptJournal | None, reason: str, code: int) -> int:
     _say("mooring: " + reason)
     if journal is not None:
         journal.write("error", {"reason": reason})

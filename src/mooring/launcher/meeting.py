@@ -17,10 +17,10 @@ import time
 
 from . import proof
 from .book import Book
-from .guest import Identity
+from .guest import GuestIdentity
 from .history import MOST_KEPT
 from .sharing import KEPT
-from .talk import LONGEST_GREETING, LONGEST_LINE, Lines, Talk
+from .talk import LONGEST_GREETING, LONGEST_LINE, LineReader, Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class _Visitor:
         self._contract, self._loop, self._address = contract, loop, address
         self._let_in, self._refuse = let_in, refuse
         self._talk: Talk | None = None
-        self._lines = Lines()
+        self._lines = LineReader()
         self._nonce = b""
         self._welcome = False
         self._open = False
@@ -126,7 +126,7 @@ class _Visitor:
             connection.close()
             self._come_again()
             return
-        self._lines, self._welcome = Lines(), False
+        self._lines, self._welcome = LineReader(), False
         self._nonce = proof.new_nonce()
         self._talk = Talk(self._loop, connection, self._heard, self._come_again)
         self._say({"hello": self._nonce.hex()})
@@ -138,7 +138,9 @@ class _Visitor:
         shown = proof.from_hex(answer["proof"], proof.PROOF_BYTES)
         if not proof.holds(contract.meeting_token, shown, proof.HOST, self._nonce, theirs):
             raise ValueError("not the meeting of this job")
-        me = Identity(contract.run, contract.epoch, contract.member, contract.attempt, self._open)
+        me = GuestIdentity(
+            contract.run, contract.epoch, contract.member, contract.attempt, self._open
+        )
         made = proof.prove(contract.meeting_token, proof.GUEST, self._nonce + theirs, me.signed())
         self._welcome = True
         self._say(

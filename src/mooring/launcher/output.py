@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from .logs import Lines
+from .logs import LineCutter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ _REST_S = 0.1
 _CALM_BYTES_PER_S = 256 * 1024
 
 
-class Stream:
+class OutputStream:
     """Standard output or error of one local process, handed over in whole lines."""
 
     def __init__(self, loop: Loop, fd: int, deliver: Callable[[list[bytes]], None]) -> None:
         self.closed = False
         #: The other stream of the same process.
-        self.sibling: Stream | None = None
+        self.sibling: OutputStream | None = None
         self._loop = loop
         self._fd = fd
-        self._lines = Lines(deliver)
+        self._lines = LineCutter(deliver)
         self._may_rest = True
         self._resting = False
         self._read_s = 0.0

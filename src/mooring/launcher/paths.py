@@ -30,7 +30,7 @@ _MOST_KEPT = 4096
 class Paths:
     """Of the processes of one member."""
 
-    def __init__(self, traffic: sockets.Traffic) -> None:
+    def __init__(self, traffic: sockets.PeerTraffic) -> None:
         self._traffic = traffic
         self._inodes: set[int] = set()
         self._renewed_s = float("-inf")

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from .errors import LauncherError
+from .errors import LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def read_document() -> dict[str, Any]:
     """The contract as a JSON object, with this attempt's number; the variable is used up."""
     raw = os.environ.pop(VARIABLE, None)
     if raw is None:
-        raise LauncherError("%s is not set: this command runs in pods only" % VARIABLE)
+        raise LaunchError("%s is not set: this command runs in pods only" % VARIABLE)
     try:
         document = json.loads(raw)
     except ValueError as error:
-        raise LauncherError("%s: not JSON: %s" % (VARIABLE, error)) from error
+        raise LaunchError("%s: not JSON: %s" % (VARIABLE, error)) from error
     if not isinstance(document, dict):
-        raise LauncherError("%s: not a JSON object" % VARIABLE)
+        raise LaunchError("%s: not a JSON object" % VARIABLE)
     _unpack_variables(document)
     home = os.path.dirname(str(document.get("sample_path") or "")) or "."
     document["attempt"] = int(document.get("attempt") or 0) + _restarts(home)
@@ -61,7 +61,7 @@ def unpack(document: dict[str, Any]) -> None:
             work = os.path.join(os.path.dirname(folder) or ".", "work")
             _extract(str(archive), work)
     except OSError as error:
-        raise LauncherError("cannot unpack the job: %s" % error) from error
+        raise LaunchError("cannot unpack the job: %s" % error) from error
     cwd = str(document.get("cwd") or "")
     document["cwd"] = os.path.join(work, cwd) if work else (cwd or os.getcwd())
 
@@ -73,12 +73,12 @@ def _unpack_variables(document: dict[str, Any]) -> None:
 
     packed, env = document.get("packed_env") or {}, document.setdefault("env", {})
     if not isinstance(packed, dict) or not isinstance(env, dict):
-        raise LauncherError("contract: env and packed_env: accepted: an object")
+        raise LaunchError("contract: env and packed_env: accepted: an object")
     for name, text in packed.items():
         try:
             env[name] = zlib.decompress(base64.b64decode(text)).decode("utf-8")
         except (ValueError, TypeError, zlib.error) as error:
-            raise LauncherError("contract: packed_env.%s: %s" % (name, error)) from error
+            raise LaunchError("contract: packed_env.%s: %s" % (name, error)) from error
 
 
 def _restarts(home: str) -> int:
@@ -92,7 +92,7 @@ def _restarts(home: str) -> int:
         finally:
             os.close(fd)
     except OSError as error:
-        raise LauncherError("%s: %s" % (path, error.strerror)) from error
+        raise LaunchError("%s: %s" % (path, error.strerror)) from error
     return before
 
 
@@ -117,7 +117,7 @@ def _extract(archive: str, target: str) -> None:
             for item in packed:
                 name = os.path.normpath(item.name)
                 if name.startswith(("/", "..")) or not (item.isfile() or item.isdir()):
-                    raise LauncherError("%s: %r may not be unpacked" % (archive, item.name))
+                    raise LaunchError("%s: %r may not be unpacked" % (archive, item.name))
                 path = os.path.join(target, name)
                 if item.isdir():
                     os.makedirs(path, exist_ok=True)
@@ -129,4 +129,4 @@ def _extract(archive: str, target: str) -> None:
                     file.write(source.read())
                 os.chmod(path, 0o755 if item.mode & 0o100 else 0o644)
     except (tarfile.TarError, EOFError) as error:
-        raise LauncherError("%s: %s" % (archive, error)) from error
+        raise LaunchError("%s: %s" % (archive, error)) from error

@@ -74,7 +74,7 @@ _KNOWN = {
 }  # fmt: skip
 
 
-class Runtime:
+class PythonRuntime:
     """A process's CPython: its minor version, where its runtime is, and its offsets."""
 
     def __init__(self, minor: int, address: int, code_type: int, offsets: Offsets) -> None:
@@ -82,7 +82,7 @@ class Runtime:
         self.offsets = offsets
 
 
-def find(pid: int, memory: int) -> Runtime | None:
+def find(pid: int, memory: int) -> PythonRuntime | None:
     """`memory`: /proc/PID/mem, open. None: no Python, or not one whose frames can be read."""
     for path, start in _candidates(pid):
         symbols = elf.read_symbols(
@@ -105,7 +105,7 @@ def find(pid: int, memory: int) -> Runtime | None:
             offsets = _KNOWN.get(minor)
         if offsets is None or minor is None:
             return None
-        return Runtime(minor, address, base + symbols.values[_CODE_TYPE], offsets)
+        return PythonRuntime(minor, address, base + symbols.values[_CODE_TYPE], offsets)
     return None
 
 

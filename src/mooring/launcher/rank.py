@@ -13,7 +13,7 @@ import resource
 import signal
 
 from . import children, procfs, rsh, wire
-from .errors import LauncherError
+from .errors import LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
         host, port = address
         name = "the worker of local rank %s" % env[LOCAL_RANK_VARIABLE]
         code = rsh.call(name, host, port, rsh.token(), request)
-    except LauncherError as error:
+    except LaunchError as error:
         rsh.complain(error.reason)
         return wire.FAILED
     if code > 128:
@@ -67,9 +67,9 @@ def _agent_of(env: Mapping[str, str]) -> tuple[str, int] | None:
         # More ranks than slots (`--oversubscribe`) begin again at the first.
         at, host, port = slots[int(local_rank) % len(slots)]
     except OSError as error:
-        raise LauncherError("%s: %s" % (path, error.strerror)) from error
+        raise LaunchError("%s: %s" % (path, error.strerror)) from error
     except (ValueError, TypeError, ZeroDivisionError) as error:
-        raise LauncherError("%s: not [[host, port, processes], ...]" % path) from error
+        raise LaunchError("%s: not [[host, port, processes], ...]" % path) from error
     return (host, port) if at else None
 
 
@@ -99,7 +99,7 @@ def _become(words: list[str]) -> int:
     try:
         os.execvp(words[0], words)
     except OSError as error:
-        raise LauncherError("%s: %s" % (words[0], error.strerror)) from error
+        raise LaunchError("%s: %s" % (words[0], error.strerror)) from error
 
 
 def _end_by(number: int) -> None:

@@ -24,7 +24,7 @@ _MOST_NAMES, _MOST_OPEN = 1000, 256
 _WANTED = (b"rchar:", b"syscr:", b"read_bytes:")
 
 
-class Reading:
+class FileReads:
     """Since it was made; counts are differences from the first look at each process."""
 
     def __init__(self, files: Files) -> None:

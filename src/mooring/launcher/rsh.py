@@ -13,7 +13,7 @@ import socket
 import time
 
 from . import proof, wire
-from .errors import LauncherError
+from .errors import LaunchError
 from .loop import Loop
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ def main(host: str, words: list[str]) -> int:
         # ssh joins its words with blanks and leaves them to the other side's shell; mpirun
         # quotes for exactly that.
         return call(host, address, port, token(), {"command": " ".join(words)})
-    except LauncherError as error:
+    except LaunchError as error:
         complain(error.reason)
         return wire.FAILED
 
@@ -55,7 +55,7 @@ def token() -> str:
 def _variable(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise LauncherError("%s is not set: not inside a job?" % name)
+        raise LaunchError("%s is not set: not inside a job?" % name)
     return value
 
 
@@ -67,13 +67,13 @@ def _find(host: str) -> tuple[str, int]:
         name = host.rpartition("@")[2]
         if name not in hosts:
             known = ", ".join(sorted(hosts)) or "none"
-            raise LauncherError("no member of this job is called %s (known: %s)" % (name, known))
+            raise LaunchError("no member of this job is called %s (known: %s)" % (name, known))
         address, port = hosts[name]
         return str(address), int(port)
     except OSError as error:
-        raise LauncherError("%s: %s" % (path, error.strerror)) from error
+        raise LaunchError("%s: %s" % (path, error.strerror)) from error
     except (ValueError, TypeError) as error:
-        raise LauncherError("%s: not {host: [address, port]}" % path) from error
+        raise LaunchError("%s: not {host: [address, port]}" % path) from error
 
 
 def _connect(host: str, address: str, port: int) -> socket.socket:
@@ -83,7 +83,7 @@ def _connect(host: str, address: str, port: int) -> socket.socket:
             return socket.create_connection((address, port), timeout=_CONNECT_S)
         except OSError as error:
             if time.monotonic() >= deadline:
-                raise LauncherError(
+                raise LaunchError(
                     "rank agent of %s at %s port %d: %s"
                     % (host, address, port, error.strerror or error)
                 ) from error
@@ -120,11 +120,11 @@ class _Caller:
         except OSError:
             data = b""
         if not data:
-            raise LauncherError("lost the connection to the rank agent")
+            raise LaunchError("lost the connection to the rank agent")
         try:
             frames = self._inbox.feed(data)
         except wire.Garbled:
-            raise LauncherError("the rank agent's answer makes no sense") from None
+            raise LaunchError("the rank agent's answer makes no sense") from None
         for kind, payload in frames:
             if kind == wire.NONCE:
                 self._agents = payload
@@ -142,7 +142,7 @@ class _Caller:
     def _ask(self, shown: bytes) -> None:
         """The command is for the job's own agent: whoever else listens there does not get it."""
         if not proof.holds(self._token, shown, proof.AGENT, self._agents, self._nonce):
-            raise LauncherError("the rank agent does not hold the job's token")
+            raise LaunchError("the rank agent does not hold the job's token")
         self._shown = True
         body = json.dumps(self._request).encode("ascii")
         nonces = self._agents + self._nonce
@@ -155,7 +155,7 @@ class _Caller:
         try:
             self._connection.sendall(wire.frame(kind, payload))
         except OSError:
-            raise LauncherError("lost the connection to the rank agent") from None
+            raise LaunchError("lost the connection to the rank agent") from None
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -11,10 +11,10 @@ import signal
 import time
 
 from . import budget, cgroups, children, environment, outcome, procfs, slot
-from .errors import PEERS_UNRESOLVED, LauncherError
+from .errors import PEERS_UNRESOLVED, LaunchError
 from .logs import LogFile
 from .loop import Loop
-from .output import Stream
+from .output import OutputStream
 from .peers import Resolver
 from .steps import Steps
 
@@ -22,12 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .agent import RankAgent
+    from .agent import RankServer
     from .contract import Contract
-    from .journal import Journal
-    from .looks import Looks
+    from .journal import AttemptJournal
+    from .looks import LooksWriter
     from .sample import Sampler
-    from .sharing import Sharing
+    from .sharing import GangSharing
 
 # Nobody reads the output of a member whose supervisor is gone.
 _GRACE_WITHOUT_BODY_S = 2.0
@@ -43,26 +43,26 @@ class _Stopped(Exception):
     """A stop was asked for before anything was started."""
 
 
-class Member:
+class MemberAttempt:
     """One attempt of one member."""
 
-    def __init__(self, contract: Contract, journal: Journal) -> None:
+    def __init__(self, contract: Contract, journal: AttemptJournal) -> None:
         self._contract = contract
         self._journal = journal
         self._loop = Loop()
-        self._locals: list[children.Child] = []
+        self._locals: list[children.ChildProcess] = []
         self._failed: tuple[int, int] | None = None
-        self._agent: RankAgent | None = None
+        self._agent: RankServer | None = None
         self._sampler: Sampler | None = None
-        self._sharing: Sharing | None = None
-        self._looks: Looks | None = None
+        self._sharing: GangSharing | None = None
+        self._looks: LooksWriter | None = None
         self._gate_open = contract.gate == "open"
         #: The name of a signal, outcome.SUPERVISOR_GONE, or _RANK_FAILED.
         self._stopped_by: str | None = None
         self._started = False
         self._killed = False
         self._unkillable = False
-        self._streams: list[Stream] = []
+        self._streams: list[OutputStream] = []
         self._flush_set = False
         self._has_stepped = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -104,7 +104,7 @@ class Member:
         try:
             self._log = LogFile(contract.log_path)
         except OSError as error:
-            raise LauncherError("log %s: %s" % (contract.log_path, error.strerror)) from error
+            raise LaunchError("log %s: %s" % (contract.log_path, error.strerror)) from error
         self._addresses = self._resolve_peers()
         if contract.agent_port is not None:
             self._open_agent(env)
@@ -165,7 +165,7 @@ class Member:
         try:
             while not resolver.done:
                 if time.monotonic() >= deadline:
-                    raise LauncherError(
+                    raise LaunchError(
                         "names of peers did not resolve within %g s: %s"
                         % (limit_s, resolver.missing()),
                         PEERS_UNRESOLVED,
@@ -177,20 +177,20 @@ class Member:
         return resolver.addresses
 
     def _open_agent(self, env: dict[str, str]) -> None:
-        from .agent import RankAgent
+        from .agent import RankServer
 
         contract = self._contract
         assert contract.agent_port is not None
         own = [peer.host for peer in contract.peers if peer.member == contract.member]
         address = self._addresses[own[0]][0] if own else ""
-        self._agent = RankAgent(
+        self._agent = RankServer(
             self._loop, address, contract.agent_port, contract.agent_token, env, contract.cwd
         )
 
     def _go_to_meeting(self, pinned: bool) -> None:
         """Wait for the whole gang; who has lived before goes on alone."""
         from .meeting import Gate
-        from .sharing import Sharing
+        from .sharing import GangSharing
 
         contract = self._contract
         deadline = time.monotonic() + contract.resolve_timeout_s
@@ -203,16 +203,16 @@ class Member:
 
         gate = Gate(contract, self._loop, address, opened)
         gate.tell({"threads": self._budget.threads, "pinned": pinned})
-        self._sharing = Sharing(contract, gate)
+        self._sharing = GangSharing(contract, gate)
         self._sharing.tell_cpus(self._budget.cpus)
         self._journal.follow(self._sharing.hear)
         if contract.attempt and not contract.meeting_leads:
             self._gate_open = True
         while not self._gate_open:
             if gate.refusal:
-                raise LauncherError("not let into the gang: %s" % gate.refusal)
+                raise LaunchError("not let into the gang: %s" % gate.refusal)
             if time.monotonic() >= deadline:
-                raise LauncherError(
+                raise LaunchError(
                     "the gang did not come together within %g s" % contract.resolve_timeout_s,
                     PEERS_UNRESOLVED,
                 )
@@ -255,9 +255,9 @@ class Member:
             except OSError:
                 pass  # nobody listens
 
-    def _read(self, child: children.Child, rank: int) -> None:
-        def stream(fd: int, name: str) -> Stream:
-            return Stream(self._loop, fd, lambda lines: self._deliver(rank, name, lines))
+    def _read(self, child: children.ChildProcess, rank: int) -> None:
+        def stream(fd: int, name: str) -> OutputStream:
+            return OutputStream(self._loop, fd, lambda lines: self._deliver(rank, name, lines))
 
         out, err = stream(child.out, "out"), stream(child.err, "err")
         out.sibling, err.sibling = err, out
@@ -331,7 +331,7 @@ class Member:
         peers = sockets.peer_addresses(self._contract.peers, self._addresses)
         return Sampler(
             self._groups,
-            sockets.Traffic(peers, nics.find()) if linux.AVAILABLE else None,
+            sockets.PeerTraffic(peers, nics.find()) if linux.AVAILABLE else None,
             self._contract.sample_interval_s,
             self._reaped_before,
             gpus.find(self._contract.gpus),

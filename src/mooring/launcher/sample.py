@@ -15,14 +15,14 @@ import time
 
 from . import cgroups, procfs
 from .cells import Cells
-from .threads import Threads
+from .threads import ThreadMeter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
     from . import gpus
-    from .sockets import Traffic
+    from .sockets import PeerTraffic
 
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 # macOS counts bytes, the others thousands of them.
@@ -40,8 +40,8 @@ class Sampler:
 
     def __init__(
         self,
-        groups: Mapping[str, cgroups.Group],
-        traffic: Traffic | None,
+        groups: Mapping[str, cgroups.ControlGroup],
+        traffic: PeerTraffic | None,
         interval_s: float,
         reaped_before: resource.struct_rusage,
         cards: gpus.Gpus | None = None,
@@ -57,7 +57,7 @@ class Sampler:
         self._base = reaped_before
         self._cpu_s = 0.0
         self._switches = [0, 0]
-        self._threads = Threads()
+        self._threads = ThreadMeter()
 
     @property
     def device_error(self) -> str:

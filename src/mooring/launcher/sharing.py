@@ -23,7 +23,7 @@ KEPT = frozenset(["ready", "variables", "program"])
 _LEFT_OUT = frozenset(["peers"])
 
 
-class Sharing:
+class GangSharing:
     """Follows a member's journal, and tells the gang what is worth it."""
 
     def __init__(self, contract: Contract, gate: Gate) -> None:

@@ -11,7 +11,7 @@ import errno
 import os
 
 from . import cgroups
-from .errors import LauncherError
+from .errors import LaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _join(path: str) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        raise LauncherError("cannot join control group %s: %s" % (path, error.strerror)) from error
+        raise LaunchError("cannot join control group %s: %s" % (path, error.strerror)) from error
 
 
 def _network(path: str) -> None:
@@ -60,7 +60,7 @@ def _network(path: str) -> None:
     try:
         linux.enter_network(path)
     except OSError as error:
-        raise LauncherError("cannot enter network %s: %s" % (path, error.strerror)) from error
+        raise LaunchError("cannot enter network %s: %s" % (path, error.strerror)) from error
 
 
 def _hosts(path: str) -> None:
@@ -70,7 +70,7 @@ def _hosts(path: str) -> None:
         linux.private_mounts()
         linux.bind_mount(path, _HOSTS)
     except OSError as error:
-        raise LauncherError(
+        raise LaunchError(
             "cannot put %s in place of %s: %s" % (path, _HOSTS, error.strerror)
         ) from error
 
@@ -82,7 +82,7 @@ def _hostname(name: str) -> None:
     try:
         linux.own_hostname(name)
     except OSError as error:
-        raise LauncherError("cannot take host name %s: %s" % (name, error.strerror)) from error
+        raise LaunchError("cannot take host name %s: %s" % (name, error.strerror)) from error
 
 
 def _pin(cpus: list[int], notes: list[str]) -> str | None:
@@ -96,7 +96,7 @@ def _pin(cpus: list[int], notes: list[str]) -> str | None:
         why = error.strerror
         if error.errno == errno.EINVAL:
             why = "only %s are allowed here" % _written(sorted(os.sched_getaffinity(0)))
-        raise LauncherError("cannot pin to CPUs %s: %s" % (_written(cpus), why)) from error
+        raise LaunchError("cannot pin to CPUs %s: %s" % (_written(cpus), why)) from error
     held = sorted(os.sched_getaffinity(0))
     if held != sorted(set(cpus)):
         notes.append("asked for CPUs %s, holds %s" % (_written(cpus), _written(held)))

@@ -74,7 +74,7 @@ class Socket:
         self.info = info
 
 
-class Traffic:
+class PeerTraffic:
     """Totals by peer that never go back: a socket that closed keeps its last counts."""
 
     def __init__(

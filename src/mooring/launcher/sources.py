@@ -13,7 +13,7 @@ _CALL = re.compile(r"(\.?[A-Za-z_][\w.]*)\s*\(")
 _NOT_CALLS = frozenset(["if", "while", "for", "return", "and", "or", "not", "in", "print", "def"])
 
 
-class Sources:
+class SourceLines:
     """Of processes that see the same files."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ _SEARCHED_CHARACTERS = 4096
 _PATIENCE_S = 0.5
 
 
-class Report:
+class StepReport:
     """One report of progress; each part may be unknown."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Steps:
             begin = at
             if self._told(rank, fields):
                 continue
-            report = Report(
+            report = StepReport(
                 _whole(fields.get("step")),
                 _whole(fields.get("examples")),
                 _real(fields.get("loss")),
@@ -145,7 +145,7 @@ class Steps:
         for line in lines:
             fields = reader.read(line)
             if fields is not None:
-                report = Report(
+                report = StepReport(
                     fields["step"], None, _real(fields["loss"]), _whole(fields.get("total"))
                 )
                 self._add(rank, report)
@@ -161,7 +161,7 @@ class Steps:
                     if match is None:
                         continue
                     found = {name: match.group(name) for name in names}
-                    report = Report(
+                    report = StepReport(
                         _whole(found.get("step")),
                         _whole(found.get("examples")),
                         _real(found.get("loss")),
@@ -175,7 +175,7 @@ class Steps:
         for report in reports:
             self._add(rank, report)
 
-    def _add(self, rank: int, report: Report) -> None:
+    def _add(self, rank: int, report: StepReport) -> None:
         if report.examples is None and self._examples_per_step is not None:
             # A program that reports each hundredth step has done a hundred since the last report.
             # The first report, or one that goes back (a restart), counts for one step.
@@ -208,10 +208,10 @@ class _Pending:
 
     def __init__(self) -> None:
         self.t = 0.0
-        self._latest = Report()
+        self._latest = StepReport()
         self._count = 0
 
-    def add(self, report: Report) -> None:
+    def add(self, report: StepReport) -> None:
         self.t = time.time()
         self._count += 1
         latest = self._latest

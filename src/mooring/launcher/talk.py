@@ -89,7 +89,7 @@ class Talk:
         self._loop.watch(self._connection.fileno(), self._readable, writing)
 
 
-class Lines:
+class LineReader:
     """Puts lines together. Raises ValueError for one that is longer than allowed."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ class Thread:
         self.children: list[int] = []
 
 
-class Threads:
+class ThreadMeter:
     """All threads of the subtree, remembered from one sample to the next."""
 
     def __init__(self) -> None:

@@ -22,20 +22,20 @@ from mooring.lifecycle.events import (
     Tick,
 )
 from mooring.lifecycle.machine import begin, handle, next_wakeup_s
-from mooring.lifecycle.state import Backoff, JobState, MemberStatus, Outcome, Policy
+from mooring.lifecycle.state import Backoff, JobOutcome, JobState, MemberStatus, Policy
 
 __all__ = [
     "Backoff",
     "Event",
     "Finish",
     "Instruction",
+    "JobOutcome",
     "JobState",
     "MemberExited",
     "MemberReady",
     "MemberRunning",
     "MemberStatus",
     "OpenGate",
-    "Outcome",
     "Placed",
     "Policy",
     "Resized",

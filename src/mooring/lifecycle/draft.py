@@ -13,12 +13,12 @@ from typing import Any
 
 from mooring.lifecycle import wording
 from mooring.lifecycle.events import Finish, Instruction, OpenGate, StartMembers, StopMembers
-from mooring.lifecycle.state import JobState, MemberStatus, Outcome, Policy
+from mooring.lifecycle.state import JobOutcome, JobState, MemberStatus, Policy
 from mooring.model.member import MemberId, Restart
 from mooring.model.status import MemberState, Phase
 
 
-class Draft:
+class StateDraft:
     """A state being changed. Lives for one call of `handle`."""
 
     def __init__(self, state: JobState, policy: Policy, now_s: float) -> None:
@@ -117,7 +117,7 @@ class Draft:
         self._stop_all()
 
     def conclude(self, phase: Phase, reason: str) -> None:
-        self.outcome = Outcome(phase, reason)
+        self.outcome = JobOutcome(phase, reason)
         self.reason = reason
         self.phase = Phase.STOPPING
         self.restart_at_s = None

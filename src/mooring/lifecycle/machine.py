@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from mooring.lifecycle import wording
-from mooring.lifecycle.draft import Draft
+from mooring.lifecycle.draft import StateDraft
 from mooring.lifecycle.events import (
     Event,
     Instruction,
@@ -54,7 +54,7 @@ def handle(state: JobState, policy: Policy, event: Event, now_s: float) -> Step:
     """The state after `event` at `now_s`, and what is to be done, in order."""
     if state.phase.final:
         return state, ()
-    draft = Draft(state, policy, now_s)
+    draft = StateDraft(state, policy, now_s)
     _apply(draft, event)
     _check_clock(draft)
     draft.settle()
@@ -78,7 +78,7 @@ def next_wakeup_s(state: JobState, policy: Policy) -> float | None:
     return min(times, default=None)
 
 
-def _apply(draft: Draft, event: Event) -> None:
+def _apply(draft: StateDraft, event: Event) -> None:
     match event:
         case MemberReady() if _current(draft, event, MemberState.STARTING):
             draft.update(event.member, ready=True)
@@ -101,7 +101,7 @@ def _apply(draft: Draft, event: Event) -> None:
 
 
 def _current(
-    draft: Draft, event: MemberReady | MemberRunning | MemberExited, *states: MemberState
+    draft: StateDraft, event: MemberReady | MemberRunning | MemberExited, *states: MemberState
 ) -> bool:
     status = draft.members.get(event.member)
     return (
@@ -112,7 +112,7 @@ def _current(
     )
 
 
-def _exited(draft: Draft, event: MemberExited) -> None:
+def _exited(draft: StateDraft, event: MemberExited) -> None:
     before = draft.members[event.member].state
     draft.update(
         event.member,
@@ -129,7 +129,7 @@ def _exited(draft: Draft, event: MemberExited) -> None:
         draft.failed(event.member, wording.exit_sentence(event))
 
 
-def _start_failed(draft: Draft, event: StartFailed) -> None:
+def _start_failed(draft: StateDraft, event: StartFailed) -> None:
     gone = [
         member
         for member in event.members or tuple(draft.where(lambda s: not s.gate_open))
@@ -163,7 +163,7 @@ def _start_failed(draft: Draft, event: StartFailed) -> None:
         draft.restart_gang(sentence)
 
 
-def _stop_requested(draft: Draft, event: StopRequested) -> None:
+def _stop_requested(draft: StateDraft, event: StopRequested) -> None:
     if draft.outcome is None:
         draft.conclude(Phase.STOPPED, event.reason)
         return
@@ -172,7 +172,7 @@ def _stop_requested(draft: Draft, event: StopRequested) -> None:
         draft.instructions.append(StopMembers(tuple(stopping), draft.epoch, 0.0))
 
 
-def _placed(draft: Draft, members: Sequence[MemberId]) -> None:
+def _placed(draft: StateDraft, members: Sequence[MemberId]) -> None:
     known = [m for m in dict.fromkeys(members) if m in draft.members]
     fresh = [m for m in known if not draft.members[m].placed]
     for member in fresh:
@@ -188,7 +188,7 @@ def _placed(draft: Draft, members: Sequence[MemberId]) -> None:
     draft.start_batch(fresh)
 
 
-def _stalled(draft: Draft, reason: str) -> None:
+def _stalled(draft: StateDraft, reason: str) -> None:
     """One that restarts is not one that stands still."""
     if draft.phase is not Phase.RUNNING:
         return
@@ -198,7 +198,7 @@ def _stalled(draft: Draft, reason: str) -> None:
         draft.restart_gang(reason)
 
 
-def _check_clock(draft: Draft) -> None:
+def _check_clock(draft: StateDraft) -> None:
     if draft.outcome is not None:
         return
     limit_s = draft.policy.time_limit_s
@@ -220,7 +220,7 @@ def _check_clock(draft: Draft) -> None:
         _start_timed_out(draft, late)
 
 
-def _start_timed_out(draft: Draft, late: Sequence[MemberId]) -> None:
+def _start_timed_out(draft: StateDraft, late: Sequence[MemberId]) -> None:
     batches = {draft.members[member].batch for member in late}
     unready = draft.where(
         lambda s: (

@@ -73,7 +73,7 @@ class MemberStatus:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How the job will end once everything of it is gone."""
 
     phase: Phase
@@ -96,7 +96,7 @@ class JobState:
     batches: int = 0
     started_at_s: float | None = None
     restart_at_s: float | None = None
-    outcome: Outcome | None = None
+    outcome: JobOutcome | None = None
     reason: str = ""
     next_members: tuple[MemberId, ...] = ()
 

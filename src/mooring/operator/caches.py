@@ -24,17 +24,17 @@ from mooring.backends.kubernetes.api.resources import (
     POOL,
     SERVICE,
     TRAINING_JOB,
-    Kind,
+    ResourceKind,
 )
 from mooring.backends.kubernetes.jobs.kubelets import Kubelets
 from mooring.backends.kubernetes.jobs.pools import PoolView, parse_pool
-from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
 from mooring.backends.kubernetes.jobs.status import rejected
 from mooring.backends.kubernetes.jobs.training_job import (
     JobView,
-    Meaning,
+    ParsedJob,
     is_large,
-    meaning_of,
+    parse_training_job,
     parse_view,
     record_of,
 )
@@ -87,11 +87,11 @@ class Caches:
         self._client, self._count_trouble = client, trouble
         self._gone = gone
         self._pods_of: dict[Key, dict[str, PodView]] = {}
-        self._meanings: dict[str, tuple[int, Meaning | BadInput]] = {}
-        self._records: dict[str, tuple[JobView, Record]] = {}
+        self._parsed_jobs: dict[str, tuple[int, ParsedJob | BadInput]] = {}
+        self._records: dict[str, tuple[JobView, TrainingJobRecord]] = {}
 
         def cache(
-            kind: Kind,
+            kind: ResourceKind,
             parse: Callable[[Object], View],
             changed: Callable[[View | None, View | None], None],
             namespace: str | None = None,
@@ -186,45 +186,45 @@ class Caches:
     def _ready_nodes(self) -> list[str]:
         return [view.name for view in self.nodes if view.ready]
 
-    def meaning(self, view: JobView) -> Meaning | BadInput:
+    def parsed(self, view: JobView) -> ParsedJob | BadInput:
         """What the job asks for, or why that cannot be; worked out once a generation."""
-        known = self._meanings.get(view.uid)
+        known = self._parsed_jobs.get(view.uid)
         if known is not None and known[0] == view.generation:
             return known[1]
-        meaning: Meaning | BadInput
+        parsed: ParsedJob | BadInput
         try:
-            meaning = meaning_of(view.object)
+            parsed = parse_training_job(view.object)
         except BadInput as error:
-            meaning = error
+            parsed = error
         except Exception as error:
             # Whatever a job does to its reader is that job's own failure.
             log.exception("%s/%s cannot be read: a defect", *view.key)
-            meaning = BadInput(view.name, [unreadable(error)])
-        self._meanings[view.uid] = (view.generation, meaning)
-        return meaning
+            parsed = BadInput(view.name, [unreadable(error)])
+        self._parsed_jobs[view.uid] = (view.generation, parsed)
+        return parsed
 
     def is_at_hand(self, view: JobView) -> bool:
         """Is it known what the job asks for, or soon worked out?"""
-        known = self._meanings.get(view.uid)
+        known = self._parsed_jobs.get(view.uid)
         return (known is not None and known[0] == view.generation) or not is_large(view)
 
     async def learn(self, view: JobView) -> None:
         """Work out what a large job asks for, while others are seen to."""
         if not self.is_at_hand(view):
-            await asyncio.to_thread(self.meaning, view)
+            await asyncio.to_thread(self.parsed, view)
 
-    def record(self, view: JobView, meaning: Meaning) -> Record:
+    def record(self, view: JobView, parsed: ParsedJob) -> TrainingJobRecord:
         """What the job's status holds; read once a version of the job."""
         known = self._records.get(view.uid)
         if known is not None and known[0] is view:
             return known[1]
-        record = record_of(view, meaning)
+        record = record_of(view, parsed)
         self._records[view.uid] = (view, record)
         return record
 
     def forget(self, view: JobView) -> None:
         """The job is no more."""
-        self._meanings.pop(view.uid, None)
+        self._parsed_jobs.pop(view.uid, None)
         self._records.pop(view.uid, None)
 
     def pods_of(self, view: JobView) -> dict[MemberId, PodView]:

@@ -18,17 +18,17 @@ from mooring.backends.kubernetes.api.document import Key as ObjectKey
 from mooring.backends.kubernetes.api.errors import Conflict, Forbidden, Invalid, KubeError
 from mooring.backends.kubernetes.jobs.live_figures import stalled_of
 from mooring.backends.kubernetes.jobs.look import (
+    NextStep,
     Removal,
-    Step,
     take_back,
 )
 from mooring.backends.kubernetes.jobs.next_step import next_step, refusals
 from mooring.backends.kubernetes.jobs.observe import missing
 from mooring.backends.kubernetes.jobs.pools import access_rules
-from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
 from mooring.backends.kubernetes.jobs.room import room_for
 from mooring.backends.kubernetes.jobs.stuck import with_stuck
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning
+from mooring.backends.kubernetes.jobs.training_job import JobView, ParsedJob
 from mooring.backends.kubernetes.objects.nodes import NodeView
 from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.backends.kubernetes.objects.pods import PodView
@@ -37,10 +37,10 @@ from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.status import Phase
 from mooring.operator.caches import Caches
-from mooring.operator.carry import Around, Carrier
+from mooring.operator.cluster_writer import Around, ClusterWriter
+from mooring.operator.figures_poller import Asked, FiguresPoller
 from mooring.operator.key import load_key
 from mooring.operator.metrics import Metrics
-from mooring.operator.pulse import Asked, Pulse
 from mooring.operator.rounds import Rounds
 from mooring.operator.services import lacks_service
 from mooring.operator.statuses import Statuses
@@ -56,7 +56,7 @@ _LONGEST_REFUSAL = 1000
 
 
 @dataclass(frozen=True)
-class Settings:
+class OperatorSettings:
     """What `moor operator` is told."""
 
     image: Image
@@ -85,7 +85,7 @@ class Controller:
     def __init__(
         self,
         client: Client,
-        settings: Settings,
+        settings: OperatorSettings,
         metrics: Metrics,
         allowed: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.time,
@@ -100,7 +100,9 @@ class Controller:
             # The watch may tell of it much later, and it must not be taken for missing.
             lambda service: self._caches.services.put(service),
         )
-        self._carrier = Carrier(client, settings.image, settings.parallel_calls, allowed, around)
+        self._writer = ClusterWriter(
+            client, settings.image, settings.parallel_calls, allowed, around
+        )
         self._work = WorkQueue()
         self._round_due = asyncio.Event()
         self._caches = Caches(
@@ -116,10 +118,10 @@ class Controller:
             trouble=metrics.trouble,
             gone=self._forget,
         )
-        self._pulse = Pulse(
+        self._poller = FiguresPoller(
             client, settings.figures_s, self._running, self._work.add, now, self._token_of
         )
-        self._statuses = Statuses(self._carrier, self._caches.jobs, self._work, self._pulse.of)
+        self._statuses = Statuses(self._writer, self._caches.jobs, self._work, self._poller.of)
         self._rounds = Rounds(
             self._caches, self._statuses, self._work, metrics, self._round_due, allowed, now
         )
@@ -138,7 +140,7 @@ class Controller:
                     tasks.create_task(self._worker())
                 tasks.create_task(self._rounds.run())
                 if self._settings.figures_s > 0:
-                    tasks.create_task(self._pulse.run())
+                    tasks.create_task(self._poller.run())
 
             tasks.create_task(self._caches.run(begin))
 
@@ -153,10 +155,10 @@ class Controller:
             pods = self._caches.pods_of(view)
             if not pods or not self._caches.is_at_hand(view):
                 continue
-            meaning = self._caches.meaning(view)
-            if isinstance(meaning, BadInput):
+            parsed = self._caches.parsed(view)
+            if isinstance(parsed, BadInput):
                 continue
-            first = next((m.id for m in meaning.gang.members if m.id in pods), None)
+            first = next((m.id for m in parsed.gang.members if m.id in pods), None)
             leader = pods[first] if first else None
             if leader is not None and leader.container and leader.container.running:
                 yield Asked(view.key, view.uid, leader)
@@ -202,54 +204,56 @@ class Controller:
     async def _reconcile(self, view: JobView) -> None:
         key = view.key
         await self._caches.learn(view)
-        meaning = self._caches.meaning(view)
-        if isinstance(meaning, BadInput):
-            await self._reject(view, meaning)
+        parsed = self._caches.parsed(view)
+        if isinstance(parsed, BadInput):
+            await self._reject(view, parsed)
             return
-        record = self._caches.record(view, meaning)
-        refused = refusals(view, meaning, record, access_rules(self._caches.pools))
+        record = self._caches.record(view, parsed)
+        refused = refusals(view, parsed, record, access_rules(self._caches.pools))
         if refused:
             await self._reject(view, BadInput("/".join(key), refused))
             return
         pods = await self._pods(view, record)
         now_s = self._now()
-        stalled = stalled_of(meaning.job, self._pulse.last_step(view.uid))
-        step = next_step(view, meaning, record, pods, stalled, now_s)
+        stalled = stalled_of(parsed.job, self._poller.last_step(view.uid))
+        step = next_step(view, parsed, record, pods, stalled, now_s)
         if step.outdated:
             raise Conflict(409, "Outdated", "its pods know of a later start", "look")
         step = with_stuck(step, pods.values(), self._node, now_s, self._settings.lost_node_after_s)
-        if view.status or step.record.stage is not Stage.QUEUED or not meaning.by_mooring:
+        if view.status or step.record.stage is not Stage.QUEUED or not parsed.by_mooring:
             # What is said first of a job that waits is what the queue says.
-            view = await self._statuses.save(view, meaning, step.record, pods, now_s)
+            view = await self._statuses.save(view, parsed, step.record, pods, now_s)
         if step.delete_job:
-            await self._carrier.delete_job(view)
+            await self._writer.delete_job(view)
             return
         if step.remove:
-            await self._carrier.remove(step.remove)
+            await self._writer.remove(step.remove)
         if step.create:
-            await self._create(view, meaning, step, pods)
+            await self._create(view, parsed, step, pods)
         elif pods and step.record.stage is Stage.ADMITTED:
-            await self._serve_again(view, meaning, step.record)
+            await self._serve_again(view, parsed, step.record)
         if step.record.stage is Stage.QUEUED:
             self._round_due.set()
         if step.wake_at_s is not None:
             self._work.add(key, max(0.0, step.wake_at_s - self._now()))
 
-    async def _serve_again(self, view: JobView, meaning: Meaning, record: Record) -> None:
+    async def _serve_again(
+        self, view: JobView, parsed: ParsedJob, record: TrainingJobRecord
+    ) -> None:
         """Members find each other by their job's Service: one that was deleted by hand is made."""
         if lacks_service(self._caches.services, view):
             # Also if it went while it was being made: then it counted as made afterwards.
-            self._carrier.forget(view.uid)
-            problem = await self._carrier.prepare(view, meaning, len(record.slots))
+            self._writer.forget(view.uid)
+            problem = await self._writer.prepare(view, parsed, len(record.slots))
             if problem:
                 log.warning("%s/%s: %s", *view.key, problem)
 
     def _forget(self, view: JobView) -> None:
         """The job is no more: nothing of it is kept."""
-        self._carrier.forget(view.uid)
+        self._writer.forget(view.uid)
         self._statuses.forget(view.uid)
 
-    async def _pods(self, view: JobView, record: Record) -> Mapping[MemberId, PodView]:
+    async def _pods(self, view: JobView, record: TrainingJobRecord) -> Mapping[MemberId, PodView]:
         """The job's pods. Before one that ran counts as gone the server is asked: caches that were
         filled by a server that lags do not know of it yet."""
         pods = self._caches.pods_of(view)
@@ -268,27 +272,27 @@ class Controller:
         await self._statuses.reject(view, error, self._now())
         pods = self._caches.pods_of(view).values()
         left = [Removal(pod, _REJECTED_GRACE_S) for pod in pods if not pod.deleting]
-        await self._carrier.remove(left)
+        await self._writer.remove(left)
 
     async def _create(
-        self, view: JobView, meaning: Meaning, step: Step, pods: Mapping[MemberId, PodView]
+        self, view: JobView, parsed: ParsedJob, step: NextStep, pods: Mapping[MemberId, PodView]
     ) -> None:
         record = step.record
         room = room_for(
-            meaning, record, step.create, pods, self._node, self._caches.pods, self._now()
+            parsed, record, step.create, pods, self._node, self._caches.pods, self._now()
         )
         if room.lost:
-            await self._take_back(view, meaning, record, room.lost)
+            await self._take_back(view, parsed, record, room.lost)
             return
         if not room.ready:
             self._work.add(view.key, _LOOK_AGAIN_S)
             return
         try:
-            made = await self._carrier.create(view, meaning, record, step.create)
+            made = await self._writer.create(view, parsed, record, step.create)
         except (Invalid, Forbidden) as error:
             # A quota, a policy, a label that no pod can have: said to the author, not to a log.
             told = f"the API server refuses a pod: {error.message}"[:_LONGEST_REFUSAL]
-            await self._take_back(view, meaning, record, told)
+            await self._take_back(view, parsed, record, told)
             return
         for pod in made.pods:
             # The watch tells of most while the others are still being made.
@@ -296,11 +300,11 @@ class Controller:
             if known is None or known.mark != pod.mark:
                 self._caches.pods.put(pod.read())
         if made.problem:
-            await self._take_back(view, meaning, record, made.problem)
+            await self._take_back(view, parsed, record, made.problem)
 
     async def _take_back(
-        self, view: JobView, meaning: Meaning, record: Record, message: str
+        self, view: JobView, parsed: ParsedJob, record: TrainingJobRecord, message: str
     ) -> None:
         back = take_back(record, message, self._now())
-        await self._statuses.save(view, meaning, back, self._caches.pods_of(view), self._now())
+        await self._statuses.save(view, parsed, back, self._caches.pods_of(view), self._now())
         self._work.add(view.key)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from mooring.backends.kubernetes.api.client import Client
-from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
 from mooring.operator import garbage
-from mooring.operator.controller import Controller, Settings
+from mooring.operator.controller import Controller, OperatorSettings
 from mooring.operator.leader import Leader, LeaseSettings
 from mooring.operator.metrics import Metrics
 from mooring.operator.server import status_pages
@@ -30,15 +30,15 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Process:
+class ReplicaOptions:
     """How this replica runs. Without a lease it acts at once: there must be no other then."""
 
-    settings: Settings
+    settings: OperatorSettings
     lease: LeaseSettings | None = None
     metrics_port: int | None = 9090
 
 
-async def run_operator(access: Access, process: Process) -> None:
+async def run_operator(access: ClusterAccess, process: ReplicaOptions) -> None:
     """Until SIGTERM or SIGINT."""
     garbage.calm()
     metrics = Metrics()
@@ -70,7 +70,7 @@ async def run_operator(access: Access, process: Process) -> None:
 class _Replica:
     """Leads when it is elected, waits otherwise."""
 
-    def __init__(self, client: Client, process: Process, metrics: Metrics) -> None:
+    def __init__(self, client: Client, process: ReplicaOptions, metrics: Metrics) -> None:
         self._client, self._process, self._metrics = client, process, metrics
         self._controller: Controller | None = None
         self._leader: Leader | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from mooring.backends.kubernetes.api.connection import Call
+from mooring.backends.kubernetes.api.connection import ApiCall
 
 
 class Metrics:
@@ -39,7 +39,7 @@ class Metrics:
         )
         self._leads = Gauge("mooring_leader", "1 if this replica leads.", registry=self.registry)
 
-    def call(self, call: Call) -> None:
+    def call(self, call: ApiCall) -> None:
         self._calls.labels(call.method, call.resource, str(call.status)).inc()
 
     def reconciled(self, duration_s: float, *, failed: bool) -> None:

@@ -15,14 +15,14 @@ from typing import Any
 from mooring.backends.kubernetes.api.cache import Cache
 from mooring.backends.kubernetes.api.client import Client
 from mooring.backends.kubernetes.api.errors import Conflict
-from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
 from mooring.backends.kubernetes.api.resources import POOL, VALIDATING_WEBHOOK
 from mooring.backends.kubernetes.jobs.pools import access_rules, parse_pool
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.brain.queue.order import CLASSES
 from mooring.install.names import WEBHOOK_CONFIGURATION, webhook_host
 from mooring.model.errors import Problem
-from mooring.operator.main import Process, run_operator
+from mooring.operator.main import ReplicaOptions, run_operator
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
 from mooring.planning import priority_of
@@ -37,7 +37,9 @@ class Webhook:
     namespace: str
 
 
-async def run_replica(access: Access, process: Process, webhook: Webhook | None) -> None:
+async def run_replica(
+    access: ClusterAccess, process: ReplicaOptions, webhook: Webhook | None
+) -> None:
     """Until SIGTERM or SIGINT, or until either of the two fails."""
     if webhook is None:
         await run_operator(access, process)
@@ -79,7 +81,7 @@ async def _serve(client: Client, webhook: Webhook, listener: socket.socket) -> N
         tasks.create_task(pools.run())
         tasks.create_task(
             serve_webhook(
-                webhook_application(lambda obj: meaning_of(obj).job, allowed),
+                webhook_application(lambda obj: parse_training_job(obj).job, allowed),
                 listener=listener,
                 host_name=webhook_host(webhook.namespace),
                 replica=os.environ.get("POD_NAME") or socket.gethostname(),

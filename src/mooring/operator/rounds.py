@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from mooring.backends.kubernetes.api.errors import ApiError, Conflict, KubeError
 from mooring.backends.kubernetes.jobs import admission
-from mooring.backends.kubernetes.jobs.admission import Candidate
+from mooring.backends.kubernetes.jobs.admission import JobCandidate
 from mooring.backends.kubernetes.jobs.pools import access_rules
 from mooring.backends.kubernetes.jobs.record import Stage
-from mooring.backends.kubernetes.jobs.training_job import Meaning, job_key
+from mooring.backends.kubernetes.jobs.training_job import ParsedJob, job_key
 from mooring.brain import queue
 from mooring.operator.caches import Caches
 from mooring.operator.metrics import Metrics
@@ -100,7 +100,7 @@ class Rounds:
         if later:
             asyncio.get_running_loop().call_later(min(later) - now_s, self._due.set)
 
-    def _decide(self, candidates: Sequence[Candidate], now_s: float) -> Sequence[queue.Decision]:
+    def _decide(self, candidates: Sequence[JobCandidate], now_s: float) -> Sequence[queue.Decision]:
         caches = self._caches
         return admission.decide(
             candidates,
@@ -112,7 +112,9 @@ class Rounds:
             last=self._last,
         )
 
-    def _without_culprits(self, candidates: Sequence[Candidate], now_s: float) -> list[Candidate]:
+    def _without_culprits(
+        self, candidates: Sequence[JobCandidate], now_s: float
+    ) -> list[JobCandidate]:
         """Those with which alone a round can be decided; the others are set aside."""
         self._last = admission.LastRound()
         good = []
@@ -125,12 +127,12 @@ class Rounds:
         self._last = admission.LastRound()
         return good
 
-    def _set_aside(self, candidate: Candidate, why: str, now_s: float) -> None:
+    def _set_aside(self, candidate: JobCandidate, why: str, now_s: float) -> None:
         """The queue goes on without this job for a while. What its pods hold is counted."""
         log.error("%s/%s is left out of the queue: %s", *candidate.view.key, why)
         self._aside[candidate.view.uid] = now_s + _ASIDE_S
 
-    def _candidates(self, now_s: float) -> Iterator[Candidate]:
+    def _candidates(self, now_s: float) -> Iterator[JobCandidate]:
         self._aside = {uid: until_s for uid, until_s in self._aside.items() if until_s > now_s}
         rules = access_rules(self._caches.pools)
         for view in self._caches.jobs:
@@ -142,12 +144,12 @@ class Rounds:
             if not holds and not self._caches.is_at_hand(view):
                 # Who has just come and is large joins a later round: the others do not wait for it.
                 continue
-            meaning = self._caches.meaning(view)
-            if not isinstance(meaning, Meaning):
+            parsed = self._caches.parsed(view)
+            if not isinstance(parsed, ParsedJob):
                 continue
             try:
-                record = self._caches.record(view, meaning)
-                one = admission.candidate(view, meaning, record, rules)
+                record = self._caches.record(view, parsed)
+                one = admission.candidate(view, parsed, record, rules)
             except Exception:
                 log.exception("%s/%s has no part in the queue: a defect", *view.key)
                 self._aside[view.uid] = now_s + _ASIDE_S
@@ -155,14 +157,14 @@ class Rounds:
             if one is not None:
                 yield one
 
-    async def _carry_out(self, decision: queue.Decision, one: Candidate, now_s: float) -> bool:
+    async def _carry_out(self, decision: queue.Decision, one: JobCandidate, now_s: float) -> bool:
         """False if the job has changed since it was decided on."""
         record = admission.record_after(decision, one, now_s)
         if isinstance(decision, queue.Wait):
             record = replace(record, message=record.message + self._not_ready())
         pods = self._caches.pods_of(one.view)
         try:
-            await self._statuses.save(one.view, one.meaning, record, pods, now_s)
+            await self._statuses.save(one.view, one.parsed, record, pods, now_s)
         except Conflict:
             return False
         except ApiError as error:

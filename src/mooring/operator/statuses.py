@@ -17,14 +17,14 @@ from mooring.backends.kubernetes.api.joined import Joined
 from mooring.backends.kubernetes.jobs import status
 from mooring.backends.kubernetes.jobs.discretion import discreet_text
 from mooring.backends.kubernetes.jobs.live_figures import Live
-from mooring.backends.kubernetes.jobs.record import Record, Stage
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, parse_view
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import JobView, ParsedJob, parse_view
 from mooring.backends.kubernetes.objects.pods import PodView
 from mooring.brain import queue
 from mooring.model.errors import BadInput
 from mooring.model.member import MemberId
 from mooring.model.status import Phase
-from mooring.operator.carry import Carrier
+from mooring.operator.cluster_writer import ClusterWriter
 from mooring.operator.work import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -57,12 +57,12 @@ class Statuses:
 
     def __init__(
         self,
-        carrier: Carrier,
+        writer: ClusterWriter,
         jobs: Joined[JobView],
         work: WorkQueue,
         live: Callable[[str], Live | None] = lambda uid: None,
     ) -> None:
-        self._carrier, self._jobs, self._work = carrier, jobs, work
+        self._writer, self._jobs, self._work = writer, jobs, work
         self._live = live
         self._written: dict[str, _Written] = {}
         self._telling: set[asyncio.Future[None]] = set()
@@ -70,17 +70,17 @@ class Statuses:
     async def save(
         self,
         view: JobView,
-        meaning: Meaning,
-        record: Record,
+        parsed: ParsedJob,
+        record: TrainingJobRecord,
         pods: Mapping[MemberId, PodView],
         now_s: float,
     ) -> JobView:
         """Write the record if it says something new. Raises Conflict if the job has changed."""
         live = self._figures(view, record)
-        figures = status.Figures(
+        figures = status.StatusFigures(
             ready=sum(1 for pod in pods.values() if pod.container and pod.container.running),
-            total=len(record.slots) or len(meaning.gang.members),
-            pool=meaning.job.spec.pool or queue.DEFAULT_POOL,
+            total=len(record.slots) or len(parsed.gang.members),
+            pool=parsed.job.spec.pool or queue.DEFAULT_POOL,
             generation=view.generation,
             bound=bool(pods) and all(pod.node for pod in pods.values()),
             examples_per_s=live.examples_per_s,
@@ -104,7 +104,7 @@ class Statuses:
             return await self._write(view, after, _Written(now_s, longer_s))
         return await self._write(view, after, _Written(now_s))
 
-    def _figures(self, view: JobView, record: Record) -> Live:
+    def _figures(self, view: JobView, record: TrainingJobRecord) -> Live:
         """What is known now; otherwise what was written last, of a job that has not gone back."""
         live = self._live(view.uid)
         if live is not None or record.stage not in (Stage.ADMITTED, Stage.FINISHED):
@@ -152,20 +152,20 @@ class Statuses:
     async def _write_or_without_figures(self, view: JobView, after: Object) -> Object:
         """Figures come from the job's own pods: if the server refuses them, the rest is said."""
         try:
-            return await self._carrier.write_status(view, after)
+            return await self._writer.write_status(view, after)
         except Invalid as error:
             plain = {key: value for key, value in after.items() if key not in _FIGURES}
             if len(plain) == len(after):
                 raise
             log.warning("%s/%s: written without figures: %s", *view.key, error)
-            return await self._carrier.write_status(view, plain)
+            return await self._writer.write_status(view, plain)
 
     def _tell(self, view: JobView, after: Object) -> None:
         """An event for people; nobody waits until it is written."""
         reason, message = str(after.get("reason") or ""), str(after.get("message") or "")
         log.info("%s/%s: %s: %s", view.namespace, view.name, reason, message)
         bad = after.get("phase") in (Phase.FAILED.value, Phase.RESTARTING.value)
-        event = self._carrier.event(view, reason, message, warning=bad or reason in _WARNINGS)
+        event = self._writer.event(view, reason, message, warning=bad or reason in _WARNINGS)
         task = asyncio.ensure_future(event)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)

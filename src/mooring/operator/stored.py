@@ -10,7 +10,13 @@ from typing import Protocol
 
 from mooring.backends.kubernetes.api.cache import Cache, Following, View
 from mooring.backends.kubernetes.api.document import Object
-from mooring.backends.kubernetes.api.resources import CLAIM, CSI_NODE, STORAGE_CLASS, VOLUME, Kind
+from mooring.backends.kubernetes.api.resources import (
+    CLAIM,
+    CSI_NODE,
+    STORAGE_CLASS,
+    VOLUME,
+    ResourceKind,
+)
 from mooring.backends.kubernetes.objects.storage import (
     LimitsView,
     parse_claim,
@@ -28,7 +34,7 @@ class MakeCache(Protocol):
 
     def __call__(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         parse: Callable[[Object], View],
         changed: Callable[[View | None, View | None], None],
     ) -> Cache[View]: ...

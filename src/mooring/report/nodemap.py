@@ -37,7 +37,7 @@ _MOST_NODES = 20
 
 
 @dataclass(frozen=True)
-class Holder:
+class MemberOnNode:
     """A member on a node; one that is not `exclusive` has no CPUs of its own."""
 
     letter: str
@@ -54,7 +54,7 @@ class NodeMap:
     many thousandths of it, what is free last."""
 
     node: Node
-    holders: tuple[Holder, ...]
+    holders: tuple[MemberOnNode, ...]
     cpu_marks: Mapping[int, str]
     gpu_parts: Mapping[int, tuple[tuple[str, int], ...]]
 
@@ -84,14 +84,14 @@ class CellMap:
 
 def node_maps(snapshot: Snapshot, plans: Sequence[Plan]) -> tuple[NodeMap, ...]:
     """The nodes that these plans use, in the order of the cluster."""
-    holders: dict[str, list[Holder]] = {}
+    holders: dict[str, list[MemberOnNode]] = {}
     for plan in plans:
         for placement in plan.placements:
             slot = placement.slot
             there = holders.setdefault(slot.node, [])
             name = placement.member.name
             there.append(
-                Holder(
+                MemberOnNode(
                     _LETTERS[len(there)] if len(there) < len(_LETTERS) else _CROWD,
                     f"{plan.job}/{name}" if len(plans) > 1 else name,
                     slot.cpus,
@@ -107,7 +107,7 @@ def node_maps(snapshot: Snapshot, plans: Sequence[Plan]) -> tuple[NodeMap, ...]:
     )
 
 
-def _map_of(node: Node, snapshot: Snapshot, holders: tuple[Holder, ...]) -> NodeMap:
+def _map_of(node: Node, snapshot: Snapshot, holders: tuple[MemberOnNode, ...]) -> NodeMap:
     use = snapshot.use_of(node.name)
     reserved = node.kubelet.reserved_cpus if node.kubelet is not None else frozenset()
     cpu_marks = {cpu.id: RESERVED if cpu.id in reserved else FREE for cpu in node.cpus}
@@ -119,7 +119,9 @@ def _map_of(node: Node, snapshot: Snapshot, holders: tuple[Holder, ...]) -> Node
     return NodeMap(node, holders, cpu_marks, parts)
 
 
-def _parts_of(gpu: Gpu, use: NodeUse, holders: Sequence[Holder]) -> tuple[tuple[str, int], ...]:
+def _parts_of(
+    gpu: Gpu, use: NodeUse, holders: Sequence[MemberOnNode]
+) -> tuple[tuple[str, int], ...]:
     if not gpu.healthy:
         return ((BROKEN, 1000),)
     if gpu.index in use.gpus:
@@ -166,7 +168,7 @@ def _first(cells: Mapping[tuple[int, int], object], socket: int, cell: int) -> b
     return socket == min(s for s, c in cells if c == cell)
 
 
-def holding(holder: Holder) -> str:
+def holding(holder: MemberOnNode) -> str:
     """`CPUs 0-3,8-11, GPU 1`, or what it shares."""
     cpus = format_cpus(holder.cpus)
     said = f"CPUs {cpus}" if holder.exclusive else f"shares CPUs {cpus}"

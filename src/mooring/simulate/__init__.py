@@ -6,6 +6,6 @@ runs; it moves the clock, carries the brain's decisions out and keeps the figure
 
 from __future__ import annotations
 
-from mooring.simulate.workload import Job, Pool, RoleShape, Workload
+from mooring.simulate.workload import RoleShape, Workload, WorkloadJob, WorkloadPool
 
-__all__ = ["Job", "Pool", "RoleShape", "Workload"]
+__all__ = ["RoleShape", "Workload", "WorkloadJob", "WorkloadPool"]

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.simulate.metrics import JobRecord, Meter
-from mooring.simulate.scheduler import Moved, Preempted, Resized, Scheduler, Started
-from mooring.simulate.workload import Job, Workload
+from mooring.simulate.scheduler import Moved, PlanResized, Preempted, SimulatedScheduler, Started
+from mooring.simulate.workload import Workload, WorkloadJob
 
 #: The first tick after a change; later ones twice as far apart each, up to the longest.
 FIRST_TICK_S = 60.0
@@ -37,7 +37,7 @@ class _Running:
     `over`: it no longer has them, so that its end is not going to come.
     """
 
-    job: Job
+    job: WorkloadJob
     left_s: float
     rate: float
     since_s: float
@@ -47,7 +47,7 @@ class _Running:
 
 
 @dataclass(frozen=True)
-class Ending:
+class SimulationResult:
     """How a simulation ended: a record of each job, and who never got a place and why."""
 
     records: tuple[JobRecord, ...]
@@ -61,7 +61,11 @@ class Ending:
 
 class Simulation:
     def __init__(
-        self, workload: Workload, scheduler: Scheduler, meter: Meter, round_s: float = ROUND_S
+        self,
+        workload: Workload,
+        scheduler: SimulatedScheduler,
+        meter: Meter,
+        round_s: float = ROUND_S,
     ) -> None:
         self._round_s = round_s
         self._jobs = workload.jobs
@@ -73,14 +77,16 @@ class Simulation:
         self._turn = 0
         self._running: dict[str, _Running] = {}
         #: What is left to do of jobs that wait.
-        self._waiting: dict[str, tuple[Job, float]] = {}
+        self._waiting: dict[str, tuple[WorkloadJob, float]] = {}
         self._records: dict[str, JobRecord] = {}
         self._partial = 0
         self._events = self._decisions = self._ended = 0
         self._finished_s = 0.0
         self._moves: list[tuple[float, Moved]] = []
 
-    def run(self, on_progress: Callable[[int, float], None] = lambda ended, now_s: None) -> Ending:
+    def run(
+        self, on_progress: Callable[[int, float], None] = lambda ended, now_s: None
+    ) -> SimulationResult:
         """To the end of the last job that can ever run."""
         jobs, ends = self._jobs, self._ends
         following, count, told = 0, len(jobs), 0
@@ -134,7 +140,7 @@ class Simulation:
         on_progress(self._ended, self._finished_s)
         self._meter.advance(self._finished_s)
         sentences = self._scheduler.waiting()
-        return Ending(
+        return SimulationResult(
             tuple(self._records[job.name] for job in jobs),
             {name: sentences.get(name, "") for name in self._waiting},
             self._finished_s,
@@ -143,7 +149,7 @@ class Simulation:
             tuple(self._moves),
         )
 
-    def _arrive(self, job: Job) -> None:
+    def _arrive(self, job: WorkloadJob) -> None:
         self._events += 1
         self._meter.advance(self._now_s)
         self._meter.waiting += 1
@@ -181,7 +187,7 @@ class Simulation:
                     self._preempt(change.job)
                 case Moved():
                     self._moves.append((self._now_s, change))
-                case Resized():
+                case PlanResized():
                     running = self._stop(change.job)
                     self._meter.released(change.job)
                     self._meter.held(running.job, change.plan)
@@ -192,7 +198,7 @@ class Simulation:
 
     def _run(
         self,
-        job: Job,
+        job: WorkloadJob,
         left_s: float,
         members: int,
         since_s: float,

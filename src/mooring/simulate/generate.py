@@ -19,7 +19,7 @@ import random
 from dataclasses import dataclass
 
 from mooring.model.resources import Resources
-from mooring.simulate.workload import Job, Pool, RoleShape, Workload
+from mooring.simulate.workload import RoleShape, Workload, WorkloadJob, WorkloadPool
 
 _GIB = 1024**3
 _DAY_S = 86_400.0
@@ -62,7 +62,7 @@ def generate(
     bodies = _bodies(chance, jobs, total, largest, shape)
     span_s = _span_s(bodies, total, shape)
     moments = _arrivals(chance, [len(group) for group in bodies], span_s, shape)
-    made: list[Job] = []
+    made: list[WorkloadJob] = []
     for moment_s, group in zip(moments, bodies, strict=True):
         pool = f"pool-{chance.choices(range(shape.pools), _pool_odds(shape.pools))[0]}"
         priority = chance.choices((0, 10, 100), (80, 15, 5))[0]
@@ -71,7 +71,7 @@ def generate(
             members = sum(role.replicas for role in roles)
             duration_s = work_s / members
             made.append(
-                Job(
+                WorkloadJob(
                     name=f"job-{len(made)}",
                     arrival_s=moment_s,
                     work_s=work_s,
@@ -84,7 +84,8 @@ def generate(
                 )
             )
     pools = tuple(
-        Pool(f"pool-{index}", weight=float(shape.pools - index)) for index in range(shape.pools)
+        WorkloadPool(f"pool-{index}", weight=float(shape.pools - index))
+        for index in range(shape.pools)
     )
     return Workload(tuple(made), pools, f"generated (seed {seed})")
 

@@ -18,7 +18,7 @@ from mooring.model.cluster import Node
 from mooring.model.member import Pinning
 from mooring.model.plan import Placement, Plan
 from mooring.model.resources import Resources
-from mooring.simulate.workload import Job, Pool, RoleShape
+from mooring.simulate.workload import RoleShape, WorkloadJob, WorkloadPool
 
 #: Points of a curve: enough for a plot of any width; beyond, neighbours are merged.
 _MOST_POINTS = 1024
@@ -102,7 +102,7 @@ class GroupMove:
 
 
 @dataclass(frozen=True)
-class Figures:
+class SimulationFigures:
     """All that is reported of one simulation. Shares are from 0 to 1."""
 
     profile: str
@@ -158,7 +158,7 @@ class _PoolUse:
 class Meter:
     """What is held where, and the integrals over time of it. O(members) for each change."""
 
-    def __init__(self, nodes: Sequence[Node], pools: Sequence[Pool]) -> None:
+    def __init__(self, nodes: Sequence[Node], pools: Sequence[WorkloadPool]) -> None:
         self._index = {node.name: index for index, node in enumerate(nodes)}
         self._cpu = [node.cpu_millis for node in nodes]
         self._memory = [node.memory_bytes for node in nodes]
@@ -242,7 +242,7 @@ class Meter:
         self._points = [(from_s, _added(one, two)) for (from_s, one), (_, two) in pairs]
         self._bucket_s *= 2
 
-    def held(self, job: Job, plan: Plan) -> None:
+    def held(self, job: WorkloadJob, plan: Plan) -> None:
         """The job holds the plan's slots from now on."""
         cpu = memory = gpu = 0
         takes = []
@@ -261,7 +261,7 @@ class Meter:
         self._charge(job.pool, cpu, memory, gpu)
         self._check_cap(job)
 
-    def _take(self, job: Job, role: RoleShape, plan: Plan) -> _Take:
+    def _take(self, job: WorkloadJob, role: RoleShape, plan: Plan) -> _Take:
         placed: Sequence[Placement] = plan.placements
         if len(job.roles) > 1:
             placed = [one for one in placed if one.member.role == role.name]
@@ -319,7 +319,7 @@ class Meter:
         self._used = a, b, c = a + cpu, b + memory, c + gpu
         self._rates = (a / most_cpu, b / most_memory, c / most_gpu, self._fragments.mean)
 
-    def _check_cap(self, job: Job) -> None:
+    def _check_cap(self, job: WorkloadJob) -> None:
         cap = self._pools[job.pool].cap
         if cap is None:
             return
@@ -362,7 +362,7 @@ def jain(values: Sequence[float]) -> float:
 
 
 def pool_figures(
-    records: Sequence[JobRecord], pools: Sequence[Pool], meter: Meter
+    records: Sequence[JobRecord], pools: Sequence[WorkloadPool], meter: Meter
 ) -> tuple[PoolFigures, ...]:
     found = []
     for pool in pools:

@@ -28,14 +28,14 @@ KNOWN = {
 }
 
 
-def read_profile(name: str, option: str = "--profile") -> profiles.Reading:
+def read_profile(name: str, option: str = "--profile") -> profiles.ProfileReading:
     """A profile by its known name, otherwise from the file of that name. Raises BadInput.
 
     `option` is where the name comes from. With a sentence for each thing in the file that has no
     meaning here.
     """
     if name in KNOWN:
-        return profiles.Reading(KNOWN[name])
+        return profiles.ProfileReading(KNOWN[name])
     path = Path(name)
     if not path.exists():
         accepted = f"a profile file, or {one_of(name, KNOWN)}"

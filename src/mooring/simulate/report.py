@@ -13,7 +13,7 @@ from mooring.model.amounts import duration
 from mooring.model.strict_json import json_text
 from mooring.report.charts import Curve, line_chart
 from mooring.report.page import render_page
-from mooring.simulate.metrics import Figures
+from mooring.simulate.metrics import SimulationFigures
 from mooring.simulate.run import Simulated
 
 #: More jobs than this are not listed one by one in the JSON; the figures are over all of them.
@@ -30,7 +30,7 @@ class _Row:
     """`better` is -1 where less is better, 1 where more is, 0 where neither."""
 
     name: str
-    value: Callable[[Figures], float | None]
+    value: Callable[[SimulationFigures], float | None]
     show: Callable[[float], str]
     better: int
 
@@ -95,7 +95,7 @@ def _difference(first: float | None, second: float | None, better: int) -> str:
 _POOL_COLUMNS = ("pool", "weight", "jobs", "waited, mean", "p95", "running", "held", "preempted")
 
 
-def _pool_rows(figures: Figures) -> list[list[str]]:
+def _pool_rows(figures: SimulationFigures) -> list[list[str]]:
     return [
         [
             pool.name,
@@ -140,7 +140,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     return made
 
 
-def _stuck(figures: Figures) -> list[str]:
+def _stuck(figures: SimulationFigures) -> list[str]:
     stuck = figures.never_started
     if not stuck:
         return []
@@ -152,7 +152,7 @@ def _stuck(figures: Figures) -> list[str]:
     return lines
 
 
-def _moves(figures: Figures) -> list[str]:
+def _moves(figures: SimulationFigures) -> list[str]:
     """Groups of nodes that changed hands, the first of many."""
     lines = [
         f"after {duration(move.at_s)}: {move.reason}" for move in figures.moves[:_MOST_SENTENCES]
@@ -162,7 +162,7 @@ def _moves(figures: Figures) -> list[str]:
     return lines
 
 
-def _speed(figures: Figures) -> str:
+def _speed(figures: SimulationFigures) -> str:
     rate = figures.events / figures.wall_s if figures.wall_s else 0.0
     return (
         f"{figures.profile}: {duration(figures.makespan_s)} simulated in {figures.wall_s:.1f} s "

@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mooring.model.cluster import Node
-from mooring.simulate.engine import ROUND_S, Ending, Simulation
+from mooring.simulate.engine import ROUND_S, Simulation, SimulationResult
 from mooring.simulate.metrics import (
-    Figures,
     GroupMove,
     JobRecord,
     Meter,
+    SimulationFigures,
     Spread,
     completion_s,
     jain,
     pool_figures,
     queueing_s,
 )
-from mooring.simulate.scheduler import Scheduler
+from mooring.simulate.scheduler import SimulatedScheduler
 from mooring.simulate.workload import Workload
 
 
@@ -28,14 +28,14 @@ from mooring.simulate.workload import Workload
 class Simulated:
     """The figures, and the story of each job in the order of arrival."""
 
-    figures: Figures
+    figures: SimulationFigures
     records: tuple[JobRecord, ...]
 
 
 def simulate(
     workload: Workload,
     nodes: Sequence[Node],
-    scheduler: Scheduler,
+    scheduler: SimulatedScheduler,
     profile: str = "default",
     on_progress: Callable[[int, float], None] = lambda ended, now_s: None,
     round_s: float = ROUND_S,
@@ -55,13 +55,13 @@ def simulate(
 
 
 def _figures(
-    workload: Workload, ending: Ending, meter: Meter, profile: str, wall_s: float
-) -> Figures:
+    workload: Workload, ending: SimulationResult, meter: Meter, profile: str, wall_s: float
+) -> SimulationFigures:
     records = ending.records
     completions = completion_s(records)
     pools = pool_figures(records, workload.all_pools(), meter)
     first_s = min((record.arrived_s for record in records), default=0.0)
-    return Figures(
+    return SimulationFigures(
         profile=profile,
         jobs=len(records),
         ended=len(completions),

@@ -21,8 +21,8 @@ from mooring.brain.queue import (
     Wait,
     decide,
 )
-from mooring.brain.queue.books import Books
 from mooring.brain.queue.pools import check_pools
+from mooring.brain.queue.queue_index import QueueIndex
 from mooring.brain.queue.types import resources_of
 from mooring.brain.state import ClusterState
 from mooring.model.cluster import Node, Snapshot
@@ -30,8 +30,8 @@ from mooring.model.errors import BadInput
 from mooring.model.member import Gang
 from mooring.model.plan import Plan, Refusal
 from mooring.model.resources import Resources
-from mooring.simulate.scheduler import Change, Moved, Preempted, Resized, Started
-from mooring.simulate.workload import Job, Pool
+from mooring.simulate.scheduler import Change, Moved, PlanResized, Preempted, Started
+from mooring.simulate.workload import WorkloadJob, WorkloadPool
 
 
 class _Opposed(Exception):
@@ -75,7 +75,7 @@ class QueueScheduler:
     def __init__(
         self,
         nodes: Sequence[Node],
-        pools: Sequence[Pool],
+        pools: Sequence[WorkloadPool],
         profile: Profile = DEFAULT,
         source: str = "workload",
         groups: Groups = Groups(),  # noqa: B008 (frozen)
@@ -95,13 +95,13 @@ class QueueScheduler:
         if problems:
             raise BadInput(source, problems)
         self._empty = QueueState(self._capacity, pools=groups.guarantees(self._pools))
-        self._books = Books(self._empty)
+        self._queue_index = QueueIndex(self._empty)
         self._waiting: dict[str, QueuedGang] = {}
         #: What those who wait ask for in all.
         self._asked = [0, 0, 0]
         self._now_s = 0.0
 
-    def arrive(self, job: Job, now_s: float) -> None:
+    def arrive(self, job: WorkloadJob, now_s: float) -> None:
         self._wait(
             QueuedGang(
                 gang=job.gang(),
@@ -132,7 +132,7 @@ class QueueScheduler:
                     self._wait(self._let_go(job).queued)
                     changes.append(Preempted(job, reason))
                 case Shrink(job=job, members=members):
-                    plan = self._books.running[job].plan
+                    plan = self._queue_index.running[job].plan
                     changes.append(self._resize(job, _without(plan, frozenset(members))))
                 case Grow(job=job, plan=plan):
                     changes.append(self._resize(job, plan))
@@ -142,16 +142,20 @@ class QueueScheduler:
 
     def _regroup(self, now_s: float) -> list[Change]:
         """Groups of nodes change hands before anybody is asked for what they own."""
-        running = self._books.running.values()
+        running = self._queue_index.running.values()
         self._groups, moves = self._groups.look(self._pools, self._waiting.values(), running, now_s)
         if moves:
             self._empty = replace(self._empty, pools=self._groups.guarantees(self._pools))
             waiting = tuple(self._waiting.values())
-            self._books = Books(replace(self._empty, waiting=waiting, running=tuple(running)))
+            self._queue_index = QueueIndex(
+                replace(self._empty, waiting=waiting, running=tuple(running))
+            )
         return [Moved(move.group, move.source, move.target, move.reason) for move in moves]
 
     def _decisions(self, now_s: float) -> Sequence[Decision]:
-        return decide(self._empty, self.cluster, now_s, explain=False, books=self._books)
+        return decide(
+            self._empty, self.cluster, now_s, explain=False, queue_index=self._queue_index
+        )
 
     def _unopposed(self, now_s: float) -> list[Change] | None:
         """What changes if all who wait can start whole beside all who run; None if not all can.
@@ -160,8 +164,8 @@ class QueueScheduler:
         not be looked at one by one, and an uncontended cluster costs the same however many run.
         The answer is the same, because the order is, and so is the cluster that is asked.
         """
-        books, free = self._books, self._books.free
-        if books.ledger.divided or books.small:
+        queue_index, free = self._queue_index, self._queue_index.free
+        if queue_index.ledger.divided or queue_index.small:
             return None
         if any(self._asked[kind] > free[kind] for kind in range(3)):
             return None
@@ -181,36 +185,36 @@ class QueueScheduler:
 
     def _wait(self, queued: QueuedGang) -> None:
         self._waiting[queued.job] = queued
-        self._books.wait(queued)
+        self._queue_index.wait(queued)
         for kind, amount in enumerate(queued.sized(queued.most)[1]):
             self._asked[kind] += amount
 
     def _admit(self, job: str, plan: Plan, now_s: float) -> Started:
         """The cluster holds it already."""
         queued = self._waiting.pop(job)
-        self._books.unwait(queued)
+        self._queue_index.unwait(queued)
         for kind, amount in enumerate(queued.sized(queued.most)[1]):
             self._asked[kind] -= amount
-        self._books.enter(RunningGang(queued, plan, now_s))
+        self._queue_index.enter(RunningGang(queued, plan, now_s))
         return Started(job, plan)
 
     def _let_go(self, job: str) -> RunningGang:
-        running = self._books.running[job]
+        running = self._queue_index.running[job]
         self.cluster.release(job)
-        self._books.leave(running)
+        self._queue_index.leave(running)
         return running
 
-    def _resize(self, job: str, plan: Plan) -> Resized:
+    def _resize(self, job: str, plan: Plan) -> PlanResized:
         running = replace(self._let_go(job), plan=plan)
         self.cluster.assume(running.gang, plan)
-        self._books.enter(running)
-        return Resized(job, plan)
+        self._queue_index.enter(running)
+        return PlanResized(job, plan)
 
     def wakes_s(self, now_s: float) -> float | None:
         return None if self._groups.policy is None else self._groups.wakes_s(now_s)
 
     def waiting(self) -> Mapping[str, str]:
-        said = decide(self._empty, self.cluster, self._now_s, books=self._books)
+        said = decide(self._empty, self.cluster, self._now_s, queue_index=self._queue_index)
         sentences = {one.job: one.sentence for one in said if isinstance(one, Wait)}
         return {job: sentences.get(job, "") for job in self._waiting}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.model.plan import Plan
-from mooring.simulate.workload import Job
+from mooring.simulate.workload import WorkloadJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Preempted:
 
 
 @dataclass(frozen=True, slots=True)
-class Resized:
+class PlanResized:
     """An elastic job holds this plan's slots instead of those that it held."""
 
     job: str
@@ -48,11 +48,11 @@ class Moved:
     reason: str
 
 
-Change = Started | Preempted | Resized | Moved
+Change = Started | Preempted | PlanResized | Moved
 
 
-class Scheduler(Protocol):
-    def arrive(self, job: Job, now_s: float) -> None:
+class SimulatedScheduler(Protocol):
+    def arrive(self, job: WorkloadJob, now_s: float) -> None:
         """The job has joined the queue."""
         ...
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from mooring.brain.queue.order import CLASSES
 from mooring.model.errors import BadInput, Problem
-from mooring.simulate.workload import Job, Workload, in_order
+from mooring.simulate.workload import Workload, WorkloadJob, in_order
 from mooring.simulate.workload_file import CLASSES_KEY, WorkJob, WorkloadFile
 from mooring.spec.base import Rejection, one_of, shorten
 from mooring.spec.document import Document, format_path, parse_document
@@ -112,7 +112,7 @@ def parse_csv(text: str, source: str, classes: Mapping[str, int] = CLASSES) -> W
         problems.append(Problem("header", "a column twice", "each column once", 1))
     if problems:
         raise BadInput(source, problems[:_MOST_PROBLEMS])
-    jobs: list[Job] = []
+    jobs: list[WorkloadJob] = []
     names: set[str] = set()
     for line, cells in _rows(lines, source):
         if len(jobs) >= _MOST_JOBS:
@@ -151,7 +151,7 @@ def _csv_job(
     line: int,
     problems: list[Problem],
     classes: Mapping[str, int],
-) -> Job | None:
+) -> WorkloadJob | None:
     if len(cells) != len(header):
         found, accepted = f"{len(cells)} cells", f"{len(header)}, as in the header"
         problems.append(Problem("line", found, accepted, line))

@@ -42,7 +42,7 @@ class RoleShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WorkloadJob:
     """One job of a workload.
 
     `work_s` is in seconds of one member of speed 1: a whole gang of n members ends after
@@ -112,7 +112,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class WorkloadPool:
     """A pool as a workload file gives it; without a cap it may borrow all that is free."""
 
     name: str
@@ -125,23 +125,23 @@ class Pool:
 class Workload:
     """Jobs in the order of their arrival, and the pools that they belong to."""
 
-    jobs: tuple[Job, ...]
-    pools: tuple[Pool, ...] = ()
+    jobs: tuple[WorkloadJob, ...]
+    pools: tuple[WorkloadPool, ...] = ()
     source: str = "workload"
 
-    def all_pools(self) -> tuple[Pool, ...]:
+    def all_pools(self) -> tuple[WorkloadPool, ...]:
         """The pools given, and one of weight 1 without guarantee for each other name used."""
         known = {pool.name: pool for pool in self.pools}
         for job in self.jobs:
-            known.setdefault(job.pool, Pool(job.pool))
+            known.setdefault(job.pool, WorkloadPool(job.pool))
         return tuple(known.values())
 
-    def on(self, pools: Iterable[Pool]) -> Workload:
+    def on(self, pools: Iterable[WorkloadPool]) -> Workload:
         """The same on a cluster with these pools; one that the workload describes itself wins."""
         known = {pool.name: pool for pool in (*pools, *self.pools)}
         return replace(self, pools=tuple(known.values()))
 
 
-def in_order(jobs: list[Job]) -> tuple[Job, ...]:
+def in_order(jobs: list[WorkloadJob]) -> tuple[WorkloadJob, ...]:
     """By arrival; jobs of the same moment stay in the order in which they were written."""
     return tuple(sorted(jobs, key=lambda job: job.arrival_s))

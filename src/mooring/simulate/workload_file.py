@@ -11,7 +11,7 @@ from mooring.brain.queue.types import DEFAULT_POOL, UNLIMITED
 from mooring.model.member import Pinning, Preset
 from mooring.model.resources import Resources
 from mooring.model.traffic import Pattern, Traffic
-from mooring.simulate.workload import SERVER_ROLES, Job, Pool, RoleShape
+from mooring.simulate.workload import SERVER_ROLES, RoleShape, WorkloadJob, WorkloadPool
 from mooring.spec.affinity import NodeAffinitySpec, wish_of
 from mooring.spec.base import Rejection, SpecModel, describe, one_of, reject, rejected
 from mooring.spec.fields import (
@@ -166,13 +166,13 @@ class WorkJob(SpecModel):
         per_server = self.traffic.per_server or ()
         return Traffic(pattern, self.traffic.bytes_per_step or sum(per_server), per_server)
 
-    def to_model(self) -> Job:
+    def to_model(self) -> WorkloadJob:
         roles = tuple(role.to_model(name) for name, role in self.roles.items())
         members = sum(role.replicas for role in roles)
         work_s = self.work_s
         if work_s is None:
             work_s = (self.duration_s or 0.0) * members * self.speed
-        return Job(
+        return WorkloadJob(
             self.name,
             self.arrival_s,
             work_s,
@@ -194,9 +194,9 @@ class WorkJob(SpecModel):
 class WorkPool(PoolEntry):
     """A pool of the simulated cluster."""
 
-    def to_model(self) -> Pool:
+    def to_model(self) -> WorkloadPool:
         guaranteed, cap = self.amounts(KINDS, _UNLIMITED)
-        return Pool(self.name, guaranteed, cap, float(self.weight))
+        return WorkloadPool(self.name, guaranteed, cap, float(self.weight))
 
 
 class WorkloadFile(SpecModel):

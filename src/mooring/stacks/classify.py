@@ -41,7 +41,7 @@ Stack = tuple[Frame, ...]
 
 
 @dataclass(frozen=True)
-class Seen:
+class ClassifiedStack:
     """What a stack is about, and the innermost line of the user's program that led there."""
 
     category: Category
@@ -72,7 +72,7 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class RuleTable:
     rules: tuple[_Rule, ...]
     lines: tuple[_Line, ...]
     unless: re.Pattern[str]
@@ -80,10 +80,10 @@ class Table:
 
 
 @cache
-def read_table() -> Table:
+def read_table() -> RuleTable:
     text = resources.files("mooring.stacks").joinpath("table.toml").read_text(encoding="utf-8")
     data: dict[str, Any] = tomllib.loads(text)
-    return Table(
+    return RuleTable(
         rules=tuple(
             _Rule(
                 Category(row["category"]),
@@ -106,7 +106,7 @@ def read_table() -> Table:
     )
 
 
-def classify(stacks: Iterable[Stack]) -> list[Seen]:
+def classify(stacks: Iterable[Stack]) -> list[ClassifiedStack]:
     """Each stack's category; all of one process together, for they tell which parts train."""
     table = read_table()
     known = list(stacks)
@@ -119,7 +119,7 @@ def classify(stacks: Iterable[Stack]) -> list[Seen]:
     return [_seen(stack, table, around) for stack in known]
 
 
-def _training_at(stack: Stack, table: Table) -> list[int]:
+def _training_at(stack: Stack, table: RuleTable) -> list[int]:
     """Where a training step begins in the stack: one place, or none."""
     for place, frame in enumerate(stack):
         if table.training.names(frame):
@@ -137,9 +137,9 @@ def step_call(stack: Stack) -> str:
     return ""
 
 
-def _seen(stack: Stack, table: Table, around: set[tuple[str, str]]) -> Seen:
+def _seen(stack: Stack, table: RuleTable, around: set[tuple[str, str]]) -> ClassifiedStack:
     if any(frame.file.startswith(_IMPORTS) for frame in stack):
-        return Seen(Category.COMPUTE)
+        return ClassifiedStack(Category.COMPUTE)
     category: Category | None = None
     for frame in stack:
         found = _of_frame(frame, table, around)
@@ -153,17 +153,17 @@ def _seen(stack: Stack, table: Table, around: set[tuple[str, str]]) -> Seen:
             category = found
     if category is None:
         category = _of_line(stack[-1], table) if stack else Category.COMPUTE
-    return Seen(category, where(stack))
+    return ClassifiedStack(category, where(stack))
 
 
-def _of_frame(frame: Frame, table: Table, around: set[tuple[str, str]]) -> Category | None:
+def _of_frame(frame: Frame, table: RuleTable, around: set[tuple[str, str]]) -> Category | None:
     for rule in table.rules:
         if rule.names(frame) and not (rule.own and (frame.function, frame.file) in around):
             return rule.category
     return None
 
 
-def _of_line(frame: Frame, table: Table) -> Category:
+def _of_line(frame: Frame, table: RuleTable) -> Category:
     if frame.own and frame.text and not table.unless.search(frame.text):
         for line in table.lines:
             if line.pattern.search(frame.text):

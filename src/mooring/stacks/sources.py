@@ -14,7 +14,7 @@ _LARGEST_BYTES = 4 << 20
 
 
 @dataclass
-class Sources:
+class ProgramSources:
     """`folder`: what a program's relative names are relative to."""
 
     folder: str

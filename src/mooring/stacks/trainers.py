@@ -24,7 +24,7 @@ _HELPERS = ("resource_tracker", "semaphore_tracker", "forkserver", "compile_work
 
 
 @dataclass(frozen=True)
-class Process:
+class TrainerProcess:
     """One process; `program` is its executable's name."""
 
     pid: int
@@ -37,7 +37,9 @@ class Process:
         return self.program.startswith("python") and not starts
 
 
-def trainers(roots: Iterable[Process], below: Callable[[int], Sequence[Process]]) -> list[int]:
+def trainers(
+    roots: Iterable[TrainerProcess], below: Callable[[int], Sequence[TrainerProcess]]
+) -> list[int]:
     """Process ids in the order of the tree; `below` gives a process's children."""
     found: list[int] = []
     level = list(roots)
@@ -61,13 +63,13 @@ def loaders_of(pid: int) -> list[int]:
     ]
 
 
-def children(pid: int) -> list[Process]:
-    found: list[Process] = []
+def children(pid: int) -> list[TrainerProcess]:
+    found: list[TrainerProcess] = []
     for child in _child_pids(pid):
         with suppress(psutil.Error):
             process = psutil.Process(child)
             program = process.exe().rsplit("/", 1)[-1]
-            found.append(Process(child, program, tuple(process.cmdline())))
+            found.append(TrainerProcess(child, program, tuple(process.cmdline())))
     return found
 
 

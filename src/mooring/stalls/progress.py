@@ -23,7 +23,7 @@ _BUSY_BYTES_PER_S = 10_000.0
 _FIRST_COUNTS = 5
 
 
-class Progress:
+class ProgressTracker:
     """Call `add` with what members' launchers wrote and `output` with how much was printed."""
 
     def __init__(self) -> None:

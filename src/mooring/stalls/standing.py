@@ -27,7 +27,7 @@ _IDLE_CPUS = 0.05
 
 
 @dataclass(frozen=True)
-class Standing:
+class StandingProcess:
     """A process of a member. `threads`: name and stack of each thread, its main thread first.
 
     `cpus` is what it used while it was looked at. Without stacks `note` says why, and `kernel` is

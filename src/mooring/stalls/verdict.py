@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from mooring.stacks.categories import Category
 from mooring.stacks.classify import classify, step_call, where
-from mooring.stalls.standing import ENDED, STOPPED, Standing
+from mooring.stalls.standing import ENDED, STOPPED, StandingProcess
 
 _NAMED_AT_MOST = 4
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StallVerdict:
     """`hang`: it will not go on by itself, as far as can be seen. `missing` have not arrived."""
 
     says: str
@@ -25,7 +25,7 @@ class Verdict:
 class _Place:
     """Where a process is. `waits`: it has arrived in a collective, or idles within a step."""
 
-    standing: Standing
+    standing: StandingProcess
     waits: bool
     serves: bool
     call: str
@@ -42,7 +42,7 @@ class _Place:
         return ", ".join(said) or self.standing.kernel or "an unknown place"
 
 
-def judge(standings: Sequence[Standing]) -> Verdict:
+def judge(standings: Sequence[StandingProcess]) -> StallVerdict:
     """What the processes of a gang show; those of servers count only if they no longer serve."""
     places = [_place(one) for one in standings]
     gone = [one for one in places if one.gone]
@@ -51,18 +51,18 @@ def judge(standings: Sequence[Standing]) -> Verdict:
     unseen = [one for one in here if not one.standing.stack]
     absent = [one for one in here if not one.waits and one.standing.stack]
     if not here and not gone:
-        return Verdict("no process of it could be looked at", hang=False)
+        return StallVerdict("no process of it could be looked at", hang=False)
     stopped = any(one.standing.state == STOPPED for one in gone)
     # Members that have ended are missed only where somebody waits for them.
     if stopped or (gone and not any(not one.standing.idle for one in absent)):
         said = [_gone_sentence(one) for one in gone[:_NAMED_AT_MOST]]
-        return Verdict("; ".join([*said, *_waiting(waiting)]), True, _names(gone))
+        return StallVerdict("; ".join([*said, *_waiting(waiting)]), True, _names(gone))
     if unseen and not waiting:
         return _blind(unseen)
     if waiting and absent:
         busy = [one for one in absent if not one.standing.idle]
         said = [_absent_sentence(one) for one in absent[:_NAMED_AT_MOST]]
-        return Verdict("; ".join([*said, *_waiting(waiting)]), not busy, _names(absent))
+        return StallVerdict("; ".join([*said, *_waiting(waiting)]), not busy, _names(absent))
     if waiting:
         return _all_wait(waiting, unseen)
     busy = [one for one in absent if not one.standing.idle]
@@ -70,12 +70,12 @@ def judge(standings: Sequence[Standing]) -> Verdict:
     doing = "; ".join(
         f"{one.standing.who} {_doing(one)} {one.at}" for one in shown[:_NAMED_AT_MOST]
     )
-    return Verdict(
+    return StallVerdict(
         f"nobody waits in a collective: {doing}", not busy, () if busy else _names(absent)
     )
 
 
-def _place(standing: Standing) -> _Place:
+def _place(standing: StandingProcess) -> _Place:
     stack = standing.stack
     if not stack:
         return _Place(standing, False, standing.serves, "", "")
@@ -86,9 +86,9 @@ def _place(standing: Standing) -> _Place:
     return _Place(standing, waits, serves, call, where(stack))
 
 
-def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> Verdict:
+def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> StallVerdict:
     if unseen:
-        return Verdict(
+        return StallVerdict(
             f"{_joined(_whos(unseen))} could not be looked at; " + "; ".join(_waiting(waiting)),
             True,
             _names(unseen),
@@ -98,8 +98,8 @@ def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> Verdict:
         lines.setdefault(one.at, []).append(one)
     if len(lines) == 1:
         if len(waiting) == 1:
-            return Verdict(f"{waiting[0].standing.who} waits in {waiting[0].at}", True)
-        return Verdict(
+            return StallVerdict(f"{waiting[0].standing.who} waits in {waiting[0].at}", True)
+        return StallVerdict(
             f"all {len(waiting)} wait in {waiting[0].at}: somebody's call does not match in size "
             "or order, or the network between them fails",
             True,
@@ -107,14 +107,14 @@ def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> Verdict:
     groups = sorted(lines.items(), key=lambda pair: len(pair[1]))
     said = "; ".join(f"{_joined(_whos(ones))} in {at}" for at, ones in groups)
     few = groups[0][1] if len(groups[0][1]) < len(groups[-1][1]) else []
-    return Verdict(
+    return StallVerdict(
         f"they wait at different places, so one has skipped a call or made one more: {said}",
         True,
         _names(few),
     )
 
 
-def _blind(unseen: Sequence[_Place]) -> Verdict:
+def _blind(unseen: Sequence[_Place]) -> StallVerdict:
     """Without stacks: what the kernel says of each, and no guess."""
     note = next((one.standing.note for one in unseen if one.standing.note), "no stacks")
     states = "; ".join(
@@ -123,7 +123,7 @@ def _blind(unseen: Sequence[_Place]) -> Verdict:
         for one in unseen[:_NAMED_AT_MOST]
     )
     idle = all(one.standing.idle for one in unseen)
-    return Verdict(f"who has not arrived is not known ({note}): {states}", idle)
+    return StallVerdict(f"who has not arrived is not known ({note}): {states}", idle)
 
 
 def _gone_sentence(place: _Place) -> str:

@@ -18,11 +18,11 @@ from typing import IO
 from mooring.model.member import Duty
 from mooring.record import RunRecord
 from mooring.stacks.classify import Stack
-from mooring.stacks.sources import Sources, with_text
+from mooring.stacks.sources import ProgramSources, with_text
 from mooring.stacks.tool import complaint, dump_command
-from mooring.stalls.progress import Progress
-from mooring.stalls.standing import ENDED, Moment, Standing, parse_dump, read_moment
-from mooring.stalls.verdict import Verdict, judge
+from mooring.stalls.progress import ProgressTracker
+from mooring.stalls.standing import ENDED, Moment, StandingProcess, parse_dump, read_moment
+from mooring.stalls.verdict import StallVerdict, judge
 from mooring.wire import JournalTail, Record
 from mooring.wire.events import StalledProcess, StallNoted
 from mooring.wire.members import Exit, Ready
@@ -45,8 +45,8 @@ class Stall:
     lasts_s: float
     usual_s: float | None
     stepped: bool
-    verdict: Verdict
-    standings: tuple[Standing, ...]
+    verdict: StallVerdict
+    standings: tuple[StandingProcess, ...]
     due: bool
 
     @property
@@ -79,7 +79,7 @@ class Stall:
 
 
 def stall_sentence(
-    lasts_s: float, usual_s: float | None, stepped: bool, verdict: Verdict | None
+    lasts_s: float, usual_s: float | None, stepped: bool, verdict: StallVerdict | None
 ) -> str:
     head = "hang: " if verdict is not None and verdict.hang else ""
     what = "no step" if stepped else "neither steps, output, CPU use nor traffic"
@@ -107,7 +107,7 @@ class _Look:
     began_s: float
     processes: list[_Process]
     dumping: bool = False
-    ended: tuple[Standing, ...] = ()
+    ended: tuple[StandingProcess, ...] = ()
 
 
 @dataclass
@@ -131,7 +131,7 @@ class StallWatch:
     tool: str | None
     why_no_tool: str
     limit_s: float | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: ProgressTracker = field(default_factory=ProgressTracker)
 
     def __post_init__(self) -> None:
         self._members = {
@@ -203,13 +203,15 @@ class StallWatch:
         from mooring.stacks.trainers import children, trainers_of
 
         processes: list[_Process] = []
-        ended: list[Standing] = []
+        ended: list[StandingProcess] = []
         for name, member in self._members.items():
             if member.starts:
                 continue
             if member.exit_code is not None:
                 ended.append(
-                    Standing(name, state=ENDED, exit_code=member.exit_code, serves=member.serves)
+                    StandingProcess(
+                        name, state=ENDED, exit_code=member.exit_code, serves=member.serves
+                    )
                 )
             if member.launcher_pid is None:
                 continue
@@ -276,21 +278,21 @@ def _hear(member: _Member, record: Record) -> None:
         member.launcher_pid, member.exit_code = None, record.code
 
 
-def _standing(one: _Process, span_s: float) -> Standing:
+def _standing(one: _Process, span_s: float) -> StandingProcess:
     now = read_moment(one.pid)
     threads: tuple[tuple[str, Stack], ...] = ()
     note = one.note
     if one.dump is not None:
         said = _end(one)
         try:
-            sources = Sources(str(Path(f"/proc/{one.pid}/cwd").readlink()))
+            sources = ProgramSources(str(Path(f"/proc/{one.pid}/cwd").readlink()))
             threads = tuple(
                 (name, with_text(stack, sources.line)) for name, stack in parse_dump(said, one.pid)
             )
         except (OSError, ValueError):
             note = complaint(said)
     cpus = None if now.state == ENDED else max(0.0, now.cpu_s - one.before.cpu_s) / span_s
-    return Standing(
+    return StandingProcess(
         one.member,
         one.pid,
         now.state,

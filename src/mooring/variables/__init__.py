@@ -3,7 +3,7 @@
 `facts` are read from a run or a file; `compare` turns them into figures; `text` prints these.
 """
 
-from mooring.variables.compare import Comparison, compare
+from mooring.variables.compare import PlacementComparison, compare
 from mooring.variables.facts import Facts, Maker, PartFacts
 
-__all__ = ["Comparison", "Facts", "Maker", "PartFacts", "compare"]
+__all__ = ["Facts", "Maker", "PartFacts", "PlacementComparison", "compare"]

@@ -32,7 +32,7 @@ class VariableFigures:
 
 
 @dataclass(frozen=True)
-class ServerFigures:
+class ServerLoad:
     server: int
     size_bytes: float
     step_bytes: float
@@ -49,7 +49,7 @@ class PlacementFigures:
 
 
 @dataclass(frozen=True)
-class Cut:
+class RowSplit:
     """A variable to be cut by rows, and into how many parts."""
 
     variable: str
@@ -57,23 +57,23 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PlacementComparison:
     """by_step: figures are bytes a step; otherwise only sizes are known, and they stand for it."""
 
     source: str
     steps: int | None
     by_step: bool
     variables: tuple[VariableFigures, ...]
-    servers: tuple[ServerFigures, ...]
+    servers: tuple[ServerLoad, ...]
     now: float | None
     placements: tuple[PlacementFigures, ...]
     best: str
-    cuts: tuple[Cut, ...]
+    cuts: tuple[RowSplit, ...]
     worth: bool
     holders: tuple[str, ...] = ()
 
 
-def compare(facts: Facts) -> Comparison:
+def compare(facts: Facts) -> PlacementComparison:
     moved = attribute(facts)
     whole = _together(moved)
     by_step = any(part.step_bytes for part in moved)
@@ -93,7 +93,7 @@ def compare(facts: Facts) -> Comparison:
     best = min(layouts, key=lambda layout: (round(layout.imbalance, 2), len(layout.parts)))
     reference = now if now is not None else layouts[0].imbalance
     cuts = _cuts(models, facts.servers, best)
-    return Comparison(
+    return PlacementComparison(
         source=facts.source,
         steps=facts.steps,
         by_step=by_step,
@@ -168,7 +168,7 @@ def _variable(name: str, parts: list[PartFacts]) -> VariableFigures:
     )
 
 
-def _servers(facts: Facts, parts: list[PartFacts], by_step: bool) -> tuple[ServerFigures, ...]:
+def _servers(facts: Facts, parts: list[PartFacts], by_step: bool) -> tuple[ServerLoad, ...]:
     sizes = _by_server(facts.servers, ((part.server, part.size_bytes) for part in parts))
     if facts.server_bytes is not None:
         moved: Mapping[int, float] = dict(enumerate(facts.server_bytes))
@@ -178,7 +178,7 @@ def _servers(facts: Facts, parts: list[PartFacts], by_step: bool) -> tuple[Serve
         moved = sizes
     total = sum(moved.values())
     return tuple(
-        ServerFigures(server, sizes[server], moved[server], moved[server] / total if total else 0.0)
+        ServerLoad(server, sizes[server], moved[server], moved[server] / total if total else 0.0)
         for server in range(facts.servers)
     )
 
@@ -191,8 +191,8 @@ def _by_server(servers: int, loads: Iterable[tuple[int | None, float]]) -> dict[
     return found
 
 
-def _cuts(models: list[Variable], servers: int, best: Layout) -> tuple[Cut, ...]:
+def _cuts(models: list[Variable], servers: int, best: Layout) -> tuple[RowSplit, ...]:
     if best.placement is not VariablePlacement.PARTITIONED:
         return ()
     counts = [(one.name, shards(one.rows, one.size_bytes, servers)) for one in models]
-    return tuple(Cut(name, count) for name, count in counts if count > 1)
+    return tuple(RowSplit(name, count) for name, count in counts if count > 1)

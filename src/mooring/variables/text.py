@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.model.amounts import size
-from mooring.variables.compare import Comparison
+from mooring.variables.compare import PlacementComparison
 
 _MOST_SHOWN = 20
 
 
-def render(found: Comparison) -> RenderableType:
+def render(found: PlacementComparison) -> RenderableType:
     unit = "bytes/step" if found.by_step else "bytes held"
     blocks: list[RenderableType] = [Text(_head(found)), Text(), _variables(found)]
     if found.servers:
@@ -21,14 +21,14 @@ def render(found: Comparison) -> RenderableType:
     return Group(*blocks)
 
 
-def _head(found: Comparison) -> str:
+def _head(found: PlacementComparison) -> str:
     counted = f"{found.source}: {len(found.variables)} variables"
     if found.steps and found.by_step:
         return f"{counted}, {found.steps:,} steps"
     return counted if found.by_step else f"{counted}; nothing measured: sizes stand for traffic"
 
 
-def _variables(found: Comparison) -> Table:
+def _variables(found: PlacementComparison) -> Table:
     table = _table("variable", "shape", "size", "servers", "bytes/step", "share", "")
     total = sum(one.step_bytes or 0.0 for one in found.variables)
     for one in found.variables[:_MOST_SHOWN]:
@@ -47,7 +47,7 @@ def _variables(found: Comparison) -> Table:
     return table
 
 
-def _servers(found: Comparison, unit: str) -> Table:
+def _servers(found: PlacementComparison, unit: str) -> Table:
     table = _table("server", "holds", unit, "share")
     for one in found.servers:
         name = found.holders[one.server] if found.holders else f"ps-{one.server}"
@@ -55,7 +55,7 @@ def _servers(found: Comparison, unit: str) -> Table:
     return table
 
 
-def _placements(found: Comparison, unit: str) -> Table:
+def _placements(found: PlacementComparison, unit: str) -> Table:
     table = _table("placement", "busiest / mean", f"{unit} of each server")
     if found.now is not None:
         table.add_row("as it is", f"{found.now:.2f}", "")
@@ -65,7 +65,7 @@ def _placements(found: Comparison, unit: str) -> Table:
     return table
 
 
-def _advice(found: Comparison) -> str:
+def _advice(found: PlacementComparison) -> str:
     if not found.worth:
         return "No other placement evens out the servers by more than a tenth."
     text = f"Most even: variables.placement: {found.best}."

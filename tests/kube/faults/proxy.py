@@ -22,7 +22,7 @@ from aiohttp import web
 from kube.cluster.bed import free_ports
 from kube.cluster.control_plane import ControlPlane
 from mooring.backends.kubernetes.api.codec import is_protobuf
-from mooring.backends.kubernetes.api.streams import Frames, Lines
+from mooring.backends.kubernetes.api.streams import Frames, LineStream
 from support.wire import event, message
 
 SESSION = web.AppKey("session", aiohttp.ClientSession)
@@ -190,7 +190,7 @@ def _gone(*, framed: bool) -> bytes:
 
 async def _events(upstream: aiohttp.ClientResponse, *, framed: bool) -> AsyncIterator[bytes]:
     """Each as it came: with its length before it, or the end of its line behind it."""
-    cutter = Frames() if framed else Lines()
+    cutter = Frames() if framed else LineStream()
     async for chunk in upstream.content.iter_any():
         for part in cutter.whole(chunk):
             yield len(part).to_bytes(4, "big") + part if framed else part + b"\n"

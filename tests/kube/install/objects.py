@@ -14,7 +14,7 @@ from sample_jobs import SHORTEST, full
 
 from kube.cluster.client import ApiError
 from kube.cluster.control_plane import ControlPlane
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.spec import TrainingJob
 from support.waiting import until
 
@@ -40,7 +40,7 @@ def small() -> dict[str, Any]:
 
 def meant(stored: Mapping[str, Any]) -> TrainingJob:
     """What the operator takes it for."""
-    return meaning_of(stored).job
+    return parse_training_job(stored).job
 
 
 def moor_install(*options: str) -> str:

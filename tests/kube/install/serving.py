@@ -11,7 +11,7 @@ from typing import Any
 from kube.cluster.client import ApiError, Client
 from kube.cluster.control_plane import ControlPlane
 from kube.install.objects import refused_by_webhook
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.install.names import WEBHOOK_CONFIGURATION, WEBHOOK_PATH
 from mooring.operator.serving import open_port, serve_webhook
 from mooring.operator.webhook import webhook_application
@@ -45,7 +45,7 @@ def serving(plane: ControlPlane, operator: Client) -> Iterator[None]:
     loop = asyncio.new_event_loop()
     task = loop.create_task(
         serve_webhook(
-            webhook_application(lambda obj: meaning_of(obj).job),
+            webhook_application(lambda obj: parse_training_job(obj).job),
             listener=listener,
             host_name="localhost",
             replica="test",

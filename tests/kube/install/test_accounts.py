@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kube.cluster.client import Client
 from kube.cluster.control_plane import ControlPlane
-from mooring.install import Settings
-from mooring.install.rbac import Grant, Where, grants
+from mooring.install import InstallSettings
+from mooring.install.rbac import Grant, GrantScope, grants
 from support.waiting import until
 
 
@@ -31,35 +31,41 @@ def may(client: Client, grant: Grant, verb: str, namespace: str | None, resource
 
 
 FORBIDDEN = [
-    Grant(Where.JOBS, "", ("secrets",), ("get", "list", "watch", "update", "delete"), ""),
-    Grant(Where.OWN, "", ("secrets",), ("get", "update", "delete"), "", ("others",)),
-    Grant(Where.OWN, "", ("secrets",), ("list", "watch"), ""),
-    Grant(Where.JOBS, "networking.k8s.io", ("networkpolicies",), ("get", "update", "delete"), ""),
-    Grant(Where.OWN, "", ("configmaps",), ("get", "list", "create"), ""),
-    Grant(Where.JOBS, "", ("pods/exec", "pods/log", "pods/attach"), ("create", "get"), ""),
-    Grant(Where.JOBS, "", ("pods",), ("update", "patch", "deletecollection"), ""),
-    Grant(Where.JOBS, "mooring.dev", ("trainingjobs",), ("create", "update", "patch"), ""),
-    Grant(Where.CLUSTER, "", ("nodes",), ("update", "patch", "delete"), ""),
-    Grant(Where.CLUSTER, "", ("nodes/proxy",), ("get",), ""),
-    Grant(Where.CLUSTER, "mooring.dev", ("pools",), ("create", "update", "delete"), ""),
-    Grant(Where.CLUSTER, "rbac.authorization.k8s.io", ("clusterroles",), ("get", "bind"), ""),
+    Grant(GrantScope.JOBS, "", ("secrets",), ("get", "list", "watch", "update", "delete"), ""),
+    Grant(GrantScope.OWN, "", ("secrets",), ("get", "update", "delete"), "", ("others",)),
+    Grant(GrantScope.OWN, "", ("secrets",), ("list", "watch"), ""),
     Grant(
-        Where.CLUSTER,
+        GrantScope.JOBS, "networking.k8s.io", ("networkpolicies",), ("get", "update", "delete"), ""
+    ),
+    Grant(GrantScope.OWN, "", ("configmaps",), ("get", "list", "create"), ""),
+    Grant(GrantScope.JOBS, "", ("pods/exec", "pods/log", "pods/attach"), ("create", "get"), ""),
+    Grant(GrantScope.JOBS, "", ("pods",), ("update", "patch", "deletecollection"), ""),
+    Grant(GrantScope.JOBS, "mooring.dev", ("trainingjobs",), ("create", "update", "patch"), ""),
+    Grant(GrantScope.CLUSTER, "", ("nodes",), ("update", "patch", "delete"), ""),
+    Grant(GrantScope.CLUSTER, "", ("nodes/proxy",), ("get",), ""),
+    Grant(GrantScope.CLUSTER, "mooring.dev", ("pools",), ("create", "update", "delete"), ""),
+    Grant(GrantScope.CLUSTER, "rbac.authorization.k8s.io", ("clusterroles",), ("get", "bind"), ""),
+    Grant(
+        GrantScope.CLUSTER,
         "admissionregistration.k8s.io",
         ("validatingwebhookconfigurations",),
         ("get", "patch"),
         "",
         ("others",),
     ),
-    Grant(Where.OWN, "coordination.k8s.io", ("leases",), ("get", "update"), "", ("others",)),
+    Grant(GrantScope.OWN, "coordination.k8s.io", ("leases",), ("get", "update"), "", ("others",)),
 ]
 
 
 def test_the_operator_may_do_what_the_table_says_and_no_more(plane: ControlPlane) -> None:
     account = plane.kubeconfig_for_service_account("mooring-system", "mooring-operator")
     operator = Client(account)
-    places = {Where.CLUSTER: None, Where.JOBS: "default", Where.OWN: "mooring-system"}
-    granted = [(grant, True) for grant in grants(Settings())]
+    places = {
+        GrantScope.CLUSTER: None,
+        GrantScope.JOBS: "default",
+        GrantScope.OWN: "mooring-system",
+    }
+    granted = [(grant, True) for grant in grants(InstallSettings())]
     for grant, allowed in granted + [(grant, False) for grant in FORBIDDEN]:
         for resource in grant.resources:
             for verb in grant.verbs:
@@ -83,8 +89,8 @@ def test_people_get_jobs_with_the_clusters_own_roles(plane: ControlPlane) -> Non
             "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", body
         )
         clients[user] = Client(plane.kubeconfig_for_user(user))
-    jobs = Grant(Where.JOBS, "mooring.dev", ("trainingjobs",), (), "")
-    pools = Grant(Where.CLUSTER, "mooring.dev", ("pools",), (), "")
+    jobs = Grant(GrantScope.JOBS, "mooring.dev", ("trainingjobs",), (), "")
+    pools = Grant(GrantScope.CLUSTER, "mooring.dev", ("pools",), (), "")
     until(
         lambda: may(clients["eda"], jobs, "create", "default", "trainingjobs"),
         "the controller has joined the roles",

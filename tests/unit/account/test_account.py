@@ -7,19 +7,19 @@ from contextlib import suppress
 import pytest
 
 from mooring.account import Account, Activity, RankAccount, words
-from mooring.account.looks import Call, Clock, Look, Place, RankLooks, Spot, read_looks
+from mooring.account.looks import Look, Place, RankLooks, SampledFrame, Spot, ThreadTime, read_looks
 from mooring.account.summing import account_of
 from mooring.account.weighing import MemberSeen
 from mooring.stacks import Category
 from mooring.wire import UnreadableRecord, read_record
 from mooring.wire.looks import Looks
 
-OWN = Call("train.py", "q", 7)
-MAIN = Call("train.py", "<module>", 20)
-TORCH = Call("~torch/nn/functional.py", "linear", 0)
-REDUCE = Call("~torch/distributed/distributed_c10d.py", "all_reduce", 0)
-WAIT = Call("~python/threading.py", "Condition.wait", 0)
-MPI = Call("sum.py", "g", 9, ("Allreduce",))
+OWN = SampledFrame("train.py", "q", 7)
+MAIN = SampledFrame("train.py", "<module>", 20)
+TORCH = SampledFrame("~torch/nn/functional.py", "linear", 0)
+REDUCE = SampledFrame("~torch/distributed/distributed_c10d.py", "all_reduce", 0)
+WAIT = SampledFrame("~python/threading.py", "Condition.wait", 0)
+MPI = SampledFrame("sum.py", "g", 9, ("Allreduce",))
 
 OWN_RUNS = Place(Spot("R", stack=(OWN, MAIN)))
 TORCH_RUNS = Place(Spot("R", stack=(TORCH, OWN, MAIN)))
@@ -39,7 +39,7 @@ BY_THREAD = Place(
     Spot("S", "futex", stack=(WAIT, MAIN)), by="thread", helper=Spot("R", stack=(OWN,)), running=1
 )
 BY_PRODUCER = Place(
-    Spot("S", "futex", stack=(WAIT, Call("~python/queue.py", "Queue.get", 0), MAIN)),
+    Spot("S", "futex", stack=(WAIT, SampledFrame("~python/queue.py", "Queue.get", 0), MAIN)),
     by="thread",
     helper=Spot("S", "sleep", stack=(OWN,)),
 )
@@ -51,12 +51,12 @@ BESIDE_WATCHDOG = Place(
 )
 IDLE = Place(Spot("S", "futex"), members=("worker-0",))
 
-NO_CLOCK = Clock()
+NO_CLOCK = ThreadTime()
 
 
 def looks(
     *places: tuple[Place | None, int],
-    clock: Clock = NO_CLOCK,
+    clock: ThreadTime = NO_CLOCK,
     card: str = "eth0",
     rates: tuple[float, float] = (0.0, 0.0),
     queued: float = 0.0,
@@ -120,7 +120,7 @@ def test_parts_add_up_to_the_step() -> None:
 
 def test_the_clock_of_the_thread_corrects_looks_that_fell_when_it_slept() -> None:
     """Looks say 20 % running; the clock says 40 % wanted, half of it without a CPU."""
-    rank = alone((OWN_RUNS, 20), (SLEEPS, 80), clock=Clock(10.0, 2.0, 2.0))
+    rank = alone((OWN_RUNS, 20), (SLEEPS, 80), clock=ThreadTime(10.0, 2.0, 2.0))
     assert rank.share(Activity.OWN) == pytest.approx(0.2)
     assert rank.share(Activity.CPU_WAIT) == pytest.approx(0.2)
     assert rank.share(Activity.SLEEP) == pytest.approx(0.6)
@@ -130,14 +130,14 @@ def test_the_clock_of_the_thread_corrects_looks_that_fell_when_it_slept() -> Non
     ("place", "clock", "unseen"),
     [
         # All looks saw it run; its clock says that it wanted a CPU for 6 s of 10.
-        (OWN_RUNS, Clock(10.0, 6.0, 0.0, 0.0, 6.0), 0.4),
+        (OWN_RUNS, ThreadTime(10.0, 6.0, 0.0, 0.0, 6.0), 0.4),
         # No look did, and it ran for 2: it computed.
-        (SLEEPS, Clock(10.0, 2.0, 0.0, 0.0, 2.0), 0.0),
-        (SLEEPS, Clock(10.0, 0.1, 0.1, 0.0, 0.1), 0.0),
+        (SLEEPS, ThreadTime(10.0, 2.0, 0.0, 0.0, 2.0), 0.0),
+        (SLEEPS, ThreadTime(10.0, 0.1, 0.1, 0.0, 0.1), 0.0),
     ],
 )
 def test_time_that_no_look_fell_into_is_not_explained(
-    place: Place, clock: Clock, unseen: float
+    place: Place, clock: ThreadTime, unseen: float
 ) -> None:
     rank = alone((place, 50), clock=clock)
     assert rank.share(Activity.UNSEEN) == pytest.approx(unseen)
@@ -149,13 +149,13 @@ def test_threads_that_used_no_cpu_time_did_not_run() -> None:
     meets = Place(
         Spot("S", "futex", stack=(TORCH, MAIN)), "native", Spot("R"), 1, members=("worker-1",)
     )
-    rank = alone((meets, 100), clock=Clock(10.0, 0.001, 0.0, 0.0, 1.001))
+    rank = alone((meets, 100), clock=ThreadTime(10.0, 0.001, 0.0, 0.0, 1.001))
     assert rank.share(Activity.FRAMEWORK) == pytest.approx(0.1, abs=0.01)
     assert rank.share(Activity.OTHERS) == pytest.approx(0.9, abs=0.01)
 
 
 def test_lines_are_named_with_their_share_and_what_they_do() -> None:
-    other = Place(Spot("R", stack=(Call("train.py", "z", 30), MAIN)))
+    other = Place(Spot("R", stack=(SampledFrame("train.py", "z", 30), MAIN)))
     rank = alone((SLEEPS, 60), (other, 40))
     assert [(one.place, round(one.share, 2)) for one in rank.lines] == [
         ("train.py:7 q()", 0.6),
@@ -271,7 +271,7 @@ def test_spinning_counts_as_waiting_and_is_told() -> None:
     assert rank.share(Activity.OTHERS) == pytest.approx(0.5)
 
 
-RECEIVES = Place(Spot("R", stack=(Call("m.py", "w", 36, ("c.recv",)), MAIN)))
+RECEIVES = Place(Spot("R", stack=(SampledFrame("m.py", "w", 36, ("c.recv",)), MAIN)))
 
 
 def test_a_call_of_mpi_is_known_only_where_mpi_is_loaded() -> None:
@@ -282,7 +282,7 @@ def test_a_call_of_mpi_is_known_only_where_mpi_is_loaded() -> None:
 
 
 def test_output_that_nobody_takes_is_disk_or_output() -> None:
-    logs = Call("~python/logging/__init__.py", "StreamHandler.emit", 0)
+    logs = SampledFrame("~python/logging/__init__.py", "StreamHandler.emit", 0)
     rank = alone((Place(Spot("S", "write", ("pipe",), (logs, MAIN))), 50))
     assert rank.parts == {Activity.DISK: pytest.approx(1.0)}
     assert rank.phases == {Category.LOGGING: pytest.approx(1.0)}
@@ -296,18 +296,18 @@ def test_imports_are_no_part_of_a_step() -> None:
     }
     [rank] = read_looks([looks_record(record)], (float("-inf"), float("inf")))
     assert [one.at_s for one in rank.looks] == [10.1, 10.2]
-    assert rank.clock == Clock()
+    assert rank.clock == ThreadTime()
 
 
 def test_who_is_short_of_a_cpu_is_said_to_do_what_it_is_delayed_in() -> None:
-    slow = looks((OWN_RUNS, 100), clock=Clock(10.0, 2.0, 7.9, 0.0, 2.0))
+    slow = looks((OWN_RUNS, 100), clock=ThreadTime(10.0, 2.0, 7.9, 0.0, 2.0))
     account = account_of([member("worker-0", looks((MEETS, 100))), member("worker-1", slow)])
     assert account.ranks[1].share(Activity.CPU_WAIT) > 0.7
     assert account.ranks[0].waits[0].doing is Activity.OWN
 
 
 def test_phases_lie_across_the_activities() -> None:
-    saves = Call("train.py", "save_checkpoint", 50)
+    saves = SampledFrame("train.py", "save_checkpoint", 50)
     rank = alone((Place(Spot("D", "fsync", ("file:nfs4",), (saves, MAIN))), 50), (OWN_RUNS, 50))
     assert rank.phases == {Category.CHECKPOINT: pytest.approx(0.5)}
     assert rank.file_systems == {"nfs4": pytest.approx(0.5)}
@@ -341,11 +341,13 @@ def looks_record(document: dict[str, object]) -> Looks:
 def test_records_are_read() -> None:
     [rank] = read_looks([looks_record(RECORD)], (0.0, 99.0))
     assert [one.at_s for one in rank.looks] == [10.0, 10.1, 10.2]
-    assert rank.looks[0].place == Place(Spot("R", stack=(Call("a.py", "f", 3, ("g",)),)))
+    assert rank.looks[0].place == Place(Spot("R", stack=(SampledFrame("a.py", "f", 3, ("g",)),)))
     assert rank.looks[1].place is not None
-    assert rank.looks[1].place.helper == Spot("S", "sleep", (), (Call("a.py", "f", 3, ("g",)),))
+    assert rank.looks[1].place.helper == Spot(
+        "S", "sleep", (), (SampledFrame("a.py", "f", 3, ("g",)),)
+    )
     assert rank.looks[2].place is None
-    assert rank.clock == Clock(5.0, 1.0, 0.5, 0.0, 2.0)
+    assert rank.clock == ThreadTime(5.0, 1.0, 0.5, 0.0, 2.0)
     assert rank.moved == {"worker-1": 11}
     assert rank.machine.busy_s == 6.0
 

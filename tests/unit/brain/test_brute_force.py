@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.brain import place
-from mooring.brain.kubelet import Admission, Container, admit
+from mooring.brain.kubelet import Container, KubeletAdmission, admit
 from mooring.brain.queue import Admit, QueuedGang, QueueState, decide
 from mooring.brain.state import ClusterState
 from mooring.model.affinity import NodeWish, Operator, Requirement, Term
@@ -170,7 +170,7 @@ def _takes_all(there: Node, arriving: Sequence[Member]) -> bool:
     for member in arriving:
         container = Container.of(member.resources.cpu_millis, member.resources.gpus)
         answer = admit(there, cpus, gpus, (container,), there.kubelet)
-        if not isinstance(answer, Admission):
+        if not isinstance(answer, KubeletAdmission):
             return False
         cpus, gpus = cpus - answer.cpus[0], gpus - answer.gpus[0]
     return True

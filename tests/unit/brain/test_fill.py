@@ -9,7 +9,7 @@ from test_brain_properties import gangs, snapshots
 
 from mooring.brain.board import Board
 from mooring.brain.fill import fill
-from mooring.brain.layout import Layout, free_of
+from mooring.brain.layout import ClusterLayout, free_of
 from mooring.brain.presets import recipe_for
 from mooring.brain.want import kinds_of
 from mooring.model.cluster import Snapshot
@@ -20,7 +20,7 @@ from mooring.model.member import Gang
 @settings(max_examples=300, deadline=None)
 @given(gangs(most=6), snapshots(most_nodes=6), st.integers(1, 30))
 def test_at_once_is_as_one_after_the_other(gang: Gang, snapshot: Snapshot, count: int) -> None:
-    layout = Layout(snapshot.nodes)
+    layout = ClusterLayout(snapshot.nodes)
     free = free_of(layout, snapshot)
     recipe = recipe_for(gang)
     at_once, stepwise = (Board(gang, recipe, layout, free) for _ in range(2))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.brain import ClusterState
-from mooring.brain.packing import Budget
+from mooring.brain.packing import SearchBudget
 from mooring.model.cluster import CpuManager, Gpu, KubeletPolicy, Node, Snapshot, TopologyManager
 from mooring.model.member import Gang, Member, Pinning, Preset, Relation, Rule
 from mooring.model.plan import Plan
@@ -30,7 +30,7 @@ def _pack(cluster: tuple[Node, ...], *gangs: Gang, steps: int = 20_000) -> list[
     """The plans, once each has been taken in its turn: that is the check."""
     state = ClusterState(Snapshot(cluster))
     assert state.packable(gangs)
-    plans = state.pack(gangs, Budget(steps))
+    plans = state.pack(gangs, SearchBudget(steps))
     if plans is None:
         return None
     for gang, plan in zip(gangs, plans, strict=True):
@@ -96,10 +96,10 @@ def test_the_budget_ends_the_search() -> None:
     gangs = [_gang("a", members("w", 3, 4)), _gang("b", members("w", 3, 3, memory_gib=1)),
              _gang("c", members("w", 3, 2))]  # fmt: skip
     state = ClusterState(Snapshot(nodes(3, 9)))
-    budget = Budget(1_000)
+    budget = SearchBudget(1_000)
     assert state.pack(gangs, budget) is not None
     assert 9 <= 1_000 - budget.left < 1_000
-    assert state.pack(gangs, Budget(0)) is None
+    assert state.pack(gangs, SearchBudget(0)) is None
 
 
 def test_members_that_depend_on_each_other_are_not_packed() -> None:

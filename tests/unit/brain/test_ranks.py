@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.brain import ClusterState, place
-from mooring.brain.layout import Layout
+from mooring.brain.layout import ClusterLayout
 from mooring.brain.ranks import deal
 from mooring.brain.traffic import busiest_link
 from mooring.model.cluster import Snapshot
@@ -78,7 +78,7 @@ def test_parameter_servers_keep_the_order_of_choice() -> None:
 def test_dealing(
     kinds: list[tuple[tuple[int, ...], tuple[int, ...]]], expected: list[tuple[int, ...]]
 ) -> None:
-    assert deal(kinds, Layout(nodes(2))) == expected
+    assert deal(kinds, ClusterLayout(nodes(2))) == expected
 
 
 def test_nodes_behind_one_switch_follow_each_other() -> None:

@@ -11,7 +11,7 @@ from test_brain_properties import gangs, snapshots
 
 from mooring.brain import place
 from mooring.brain.board import Board
-from mooring.brain.layout import Layout, free_of
+from mooring.brain.layout import ClusterLayout, free_of
 from mooring.brain.presets import recipe_for
 from mooring.brain.profile import FULL, Profile
 from mooring.brain.want import kinds_of
@@ -299,7 +299,7 @@ def test_linked_devices_are_liked_together() -> None:
 @settings(max_examples=150, deadline=None)
 @given(gangs(most=5), snapshots(most_nodes=5))
 def test_a_filter_has_a_reason_exactly_where_it_refuses(gang: Gang, snapshot: Snapshot) -> None:
-    layout = Layout(snapshot.nodes)
+    layout = ClusterLayout(snapshot.nodes)
     board = Board(gang, recipe_for(gang, FULL), layout, free_of(layout, snapshot))
     for want in kinds_of(gang).wants:
         able = board.can_take(want)

@@ -10,10 +10,10 @@ import pytest
 from building import check_run, member, run, use
 
 from mooring.account import Account, Activity, LineShare, RankAccount
-from mooring.account.types import Threads
+from mooring.account.types import OtherThreads
 from mooring.doctor import diagnose_run
 from mooring.doctor.facts import MachineFacts, NicFacts, RunFacts
-from mooring.doctor.finding import Answer
+from mooring.doctor.finding import CheckAnswer
 from mooring.doctor.registry import NotRecognised, Unknown
 
 A = Activity
@@ -159,14 +159,14 @@ def test_what_has_no_name_is_not_excluded() -> None:
     with pytest.raises((NotRecognised, Unknown)):
         check_run("checkpoint-often", of)
     checked = {one.id: one for one in diagnose_run(of).checked}
-    assert checked["checkpoint-often"].answer is not Answer.EXCLUDED
+    assert checked["checkpoint-often"].answer is not CheckAnswer.EXCLUDED
 
 
 @pytest.mark.parametrize(
     ("wait", "threads", "found"), [(0.4, 3, True), (0.4, 1, False), (0.2, 3, False)]
 )
 def test_threads_in_python(wait: float, threads: int, found: bool) -> None:
-    of = facts(rank(0, TRAINS, threads=Threads(threads, wait)))
+    of = facts(rank(0, TRAINS, threads=OtherThreads(threads, wait)))
     assert bool(check_run("gil-bound", of)) is found
 
 

@@ -6,8 +6,8 @@ import pytest
 from building import JOB
 
 from mooring.backends.kubernetes.client.report import JobReport, MemberReport
-from mooring.backends.kubernetes.client.submit import Progress
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.client.submit import JobProgress
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.doctor import diagnose_run
 from mooring.doctor.read_job import facts_of
 from mooring.spec import parse_job
@@ -22,9 +22,9 @@ def diagnosis(phase: str, message: str, why_shared: str, exclusive: bool) -> lis
         MemberReport(name, "node-1", "running", 1, "0-19", exclusive, why_shared=why_shared)
         for name in ("ps-0", "ps-1", "worker-0", "worker-1")
     )
-    progress = Progress(phase, "", message, "4/4", 0)
+    progress = JobProgress(phase, "", message, "4/4", 0)
     report = JobReport("default", "job", progress, "", 0, members)
-    found = diagnose_run(facts_of(report, meaning_of(manifest), {}, {}))
+    found = diagnose_run(facts_of(report, parse_training_job(manifest), {}, {}))
     return [(one.id, one.found.says) for one in found.findings]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.doctor.comparing import Better, Measure, Pattern, Side, compare, readable, times
+from mooring.doctor.comparing import Better, GapPattern, Measure, Side, compare, readable, times
 from mooring.doctor.read_log import parse_log, read_log
 from mooring.doctor.read_measures import program_context
 from mooring.model.errors import BadInput
@@ -27,19 +27,19 @@ def sizes(*times_ms: float) -> Side:
     ("a", "b", "pattern"),
     [
         # 34 ms more in each step: 1.83, 1.61, 1.37, 1.16 times.
-        ((41, 56, 93, 210), (75, 90, 127, 244), Pattern.PER_STEP),
+        ((41, 56, 93, 210), (75, 90, 127, 244), GapPattern.PER_STEP),
         # 1.5 times, whatever the size.
-        ((40, 60, 90, 200), (60, 90, 135, 300), Pattern.PROPORTIONAL),
+        ((40, 60, 90, 200), (60, 90, 135, 300), GapPattern.PROPORTIONAL),
         # 1.0, 1.1, 1.3, 1.8 times.
-        ((40, 60, 90, 200), (40, 66, 117, 360), Pattern.GROWING),
-        ((40, 60, 90, 200), (40.5, 60.1, 89, 203), Pattern.SAME),
-        ((40, 60, 90, 200), (60, 62, 140, 220), Pattern.MIXED),
-        ((40, 60), (80, 90), Pattern.FEW),
+        ((40, 60, 90, 200), (40, 66, 117, 360), GapPattern.GROWING),
+        ((40, 60, 90, 200), (40.5, 60.1, 89, 203), GapPattern.SAME),
+        ((40, 60, 90, 200), (60, 62, 140, 220), GapPattern.MIXED),
+        ((40, 60), (80, 90), GapPattern.FEW),
         # B is the faster one, and gains most where steps are short.
-        ((75, 90, 127, 244), (41, 56, 93, 210), Pattern.PER_STEP),
+        ((75, 90, 127, 244), (41, 56, 93, 210), GapPattern.PER_STEP),
     ],
 )
-def test_patterns(a: tuple[float, ...], b: tuple[float, ...], pattern: Pattern) -> None:
+def test_patterns(a: tuple[float, ...], b: tuple[float, ...], pattern: GapPattern) -> None:
     [verdict] = compare(sizes(*a), sizes(*b)).verdicts
     assert verdict.pattern is pattern
 
@@ -51,7 +51,7 @@ def test_two_benchmark_logs_with_a_host_that_costs_time_in_every_step() -> None:
     assert set(families) == {"model average train time", "model average inference time"}
     for verdict in families.values():
         assert len(verdict.rows) == 9
-        assert verdict.pattern is Pattern.PER_STEP
+        assert verdict.pattern is GapPattern.PER_STEP
         assert "The smaller the work, the larger the gap" in verdict.says
         assert "host side (CPU scheduling, pinning" in verdict.says
         assert "not the GPU" in verdict.says
@@ -73,7 +73,7 @@ def test_repetitions_are_a_spread() -> None:
     assert row.low == pytest.approx(11.5 / 12)
     assert row.high == pytest.approx(1.3)
     assert not row.differs
-    assert verdict.pattern is Pattern.SAME
+    assert verdict.pattern is GapPattern.SAME
 
 
 @pytest.mark.parametrize(

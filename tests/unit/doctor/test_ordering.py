@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from building import run
 
-from mooring.doctor.finding import Answer, Confidence, Finding, Found, Gain, Remedy
+from mooring.doctor.finding import CheckAnswer, Confidence, Finding, Found, Gain, Remedy
 from mooring.doctor.ordering import Causes, in_order
-from mooring.doctor.registry import Check, DoesNotApply, NotRecognised, Page, Unknown, diagnose
+from mooring.doctor.registry import Check, CheckPage, DoesNotApply, NotRecognised, Unknown, diagnose
 
 
 def finding(id: str, weight: float, *members: str) -> Finding:
@@ -52,19 +52,19 @@ def test_two_that_explain_each_other_stay_by_weight() -> None:
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        (Unknown("no samples"), Answer.UNSEEN),
-        (NotRecognised("80 % in spam.py:3"), Answer.NOT_RECOGNISED),
-        (DoesNotApply("no servers"), Answer.NOT_ASKED),
-        (None, Answer.EXCLUDED),
+        (Unknown("no samples"), CheckAnswer.UNSEEN),
+        (NotRecognised("80 % in spam.py:3"), CheckAnswer.NOT_RECOGNISED),
+        (DoesNotApply("no servers"), CheckAnswer.NOT_ASKED),
+        (None, CheckAnswer.EXCLUDED),
     ],
 )
-def test_only_what_was_looked_at_is_excluded(error: Unknown | None, answer: Answer) -> None:
+def test_only_what_was_looked_at_is_excluded(error: Unknown | None, answer: CheckAnswer) -> None:
     def rule(_facts: object) -> list[Found]:
         if error is not None:
             raise error
         return []
 
-    [checked] = diagnose(run(), [Check("x", "X", Page("", "", ""), rule)], "of").checked
+    [checked] = diagnose(run(), [Check("x", "X", CheckPage("", "", ""), rule)], "of").checked
     assert checked.answer is answer
     assert checked.unknown == (str(error) if error else "")
 

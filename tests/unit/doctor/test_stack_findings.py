@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from building import check_run, member, run, use
 
-from mooring.account.looks import Call, Clock, Look, Place, RankLooks, Reads, Spot
+from mooring.account.looks import Look, Place, RankLooks, Reads, SampledFrame, Spot, ThreadTime
 from mooring.doctor.facts import MemberFacts, ReadFacts, Repeats, StackFacts, Use
 from mooring.doctor.findings.often import times_less
 from mooring.doctor.findings.trainers import at_least
@@ -256,11 +256,11 @@ def test_what_a_step_needs_and_where_files_are() -> None:
 
 
 _SEEN = {
-    "c": Call("~torch/nn/functional.py", "linear", 0),
-    "i": Call("train.py", "__getitem__", 3),
-    "k": Call("~torch/serialization.py", "save", 0),
+    "c": SampledFrame("~torch/nn/functional.py", "linear", 0),
+    "i": SampledFrame("train.py", "__getitem__", 3),
+    "k": SampledFrame("~torch/serialization.py", "save", 0),
 }
-MAIN = Call("train.py", "main", 9)
+MAIN = SampledFrame("train.py", "main", 9)
 
 
 def seen(letters: str, from_s: float = 100.0, hz: float = 10.0, **more: Any) -> RankLooks:
@@ -320,7 +320,7 @@ def test_pauses_between_looks_are_no_intervals() -> None:
 
 def test_processes_apart_and_what_they_read() -> None:
     io = Reads(4.0, 8000.0, 40.0, 400.0, 2.0, 3, {"ext4": 1.0, "nfs4": 2.0})
-    clock = Clock(4.0, 1.0, 1.0, 0.0, 2.0)
+    clock = ThreadTime(4.0, 1.0, 1.0, 0.0, 2.0)
     [first, second] = read_stacks([seen("i" * 40, io=io, helpers=2, clock=clock), seen("c" * 40)])
     assert (first.loaders, second.loaders) == (2, 0)
     assert first.reads == ReadFacts(

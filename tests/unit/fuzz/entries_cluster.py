@@ -12,11 +12,11 @@ from fuzz.entry import entry
 from mooring.backends.kubernetes.api import codec
 from mooring.backends.kubernetes.api.errors import api_error
 from mooring.backends.kubernetes.api.kubeconfig import load_access
-from mooring.backends.kubernetes.api.streams import Frames, Lines
+from mooring.backends.kubernetes.api.streams import Frames, LineStream
 from mooring.backends.kubernetes.client.submit import progress_of
 from mooring.backends.kubernetes.jobs.live_figures import all_done, counts_of, pinning_of
 from mooring.backends.kubernetes.jobs.pools import parse_pool
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view, record_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view, record_of
 from mooring.backends.kubernetes.objects import storage
 from mooring.backends.kubernetes.objects.kubelet import parse_configz
 from mooring.backends.kubernetes.objects.live import parse_live
@@ -58,7 +58,7 @@ def _object(name: str, seed: str, read: Callable[[Any], object]) -> None:
 def _job(obj: Any) -> None:
     view = parse_view(obj)
     progress_of(obj)
-    record_of(view, meaning_of(obj))
+    record_of(view, parse_training_job(obj))
 
 
 def _figures(answer: Any) -> None:
@@ -100,7 +100,7 @@ def review(data: bytes) -> None:
     group="clusters",
 )
 def watch_lines(data: bytes) -> None:
-    cutter = Lines()
+    cutter = LineStream()
     for begin in range(0, len(data), 1000):
         for line in cutter.whole(data[begin : begin + 1000]):
             codec.read(line)

@@ -18,8 +18,8 @@ from mooring.backends.kubernetes.client.logs import parse_line
 from mooring.launcher import agent, pod, wire
 from mooring.launcher.book import Book
 from mooring.launcher.contract import Contract
-from mooring.launcher.errors import LauncherError
-from mooring.launcher.logs import Lines
+from mooring.launcher.errors import LaunchError
+from mooring.launcher.logs import LineCutter
 from mooring.launcher.steps import Steps
 
 _CONTRACT = {
@@ -62,7 +62,7 @@ _CONTRACT = {
 @entry(
     "contract",
     [json.dumps(_CONTRACT)],
-    LauncherError,
+    LaunchError,
     ValueError,
     RecursionError,
     group="launchers",
@@ -85,7 +85,7 @@ def contract(data: bytes) -> None:
 def program_lines(data: bytes) -> None:
     for pattern, guess in ((None, True), (r"step (?P<step>\d+)", False)):
         steps = Steps(lambda fields, t: None, pattern, 1, 1, lambda kind, fields: None, guess)
-        lines = Lines(lambda each, steps=steps: steps.take(0, each))  # type: ignore[misc]
+        lines = LineCutter(lambda each, steps=steps: steps.take(0, each))  # type: ignore[misc]
         for begin in range(0, len(data), 997):
             lines.feed(data[begin : begin + 997])
         lines.close()
@@ -209,9 +209,9 @@ def records(data: bytes) -> None:
 
 
 @functools.cache
-def _agent() -> tuple[_Loop, agent.RankAgent]:
+def _agent() -> tuple[_Loop, agent.RankServer]:
     loop = _Loop()
-    made = agent.RankAgent(loop, "127.0.0.1", 0, "t" * 32, {}, "/")  # type: ignore[arg-type]
+    made = agent.RankServer(loop, "127.0.0.1", 0, "t" * 32, {}, "/")  # type: ignore[arg-type]
     made.serve()
     return loop, made
 
@@ -250,7 +250,7 @@ def _archive() -> bytes:
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
-@entry("archive of a job's files", [_archive()], LauncherError, OSError, group="launchers")
+@entry("archive of a job's files", [_archive()], LaunchError, OSError, group="launchers")
 def archive(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder, "home")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.importers import Imported, import_manifests
-from mooring.importers.tracked import Outcome, leaves
+from mooring.importers.tracked import LeafOutcome, leaves
 from mooring.model.errors import BadInput
 from support.manifests import MANIFESTS
 
@@ -49,10 +49,10 @@ def check(results: list[Imported], document: int, path: Place, needle: str) -> N
     accounts = [account for one in results for account in one.accounts]
     account = accounts[min(document, len(accounts) - 1)]
     [entry] = [entry for entry in account.entries if entry.path == path]
-    if entry.outcome is Outcome.REFUSED:
+    if entry.outcome is LeafOutcome.REFUSED:
         assert results[0].text is None
         assert account.problems
-    elif entry.outcome is Outcome.DROPPED:
+    elif entry.outcome is LeafOutcome.DROPPED:
         assert entry.note
     elif results[0].text is not None:
         assert needle in results[0].text, f"{path} is said to be mapped to {entry.to}, but is not"
@@ -114,7 +114,7 @@ def test_whatever_is_put_anywhere_is_accounted_for(data: st.DataObject) -> None:
     changed = next(iter(yaml.safe_load_all(text)))
     entries = results[0].accounts[0].entries
     assert [entry.path for entry in entries] == [leaf for leaf, _ in leaves(changed)]
-    refused = any(entry.outcome is Outcome.REFUSED for entry in entries)
+    refused = any(entry.outcome is LeafOutcome.REFUSED for entry in entries)
     assert not (refused and results[0].text is not None)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.install import Settings, manifests
+from mooring.install import InstallSettings, manifests
 from mooring.install.chart import chart
 from mooring.install.manifests import objects
 
@@ -100,7 +100,9 @@ CHOICES = list(itertools.product(*[(True, False)] * 4, ((), ("ads",), ("ads", "b
 def test_the_chart_renders_to_what_the_command_prints(
     webhook: bool, kubelet: bool, volcano: bool, network: bool, watch: tuple[str, ...]
 ) -> None:
-    settings = Settings("ops", "registry.example/m:7", 3, webhook, kubelet, volcano, network, watch)
+    settings = InstallSettings(
+        "ops", "registry.example/m:7", 3, webhook, kubelet, volcano, network, watch
+    )
     values = {
         "namespace": "ops",
         "image": "registry.example/m:7",
@@ -116,7 +118,7 @@ def test_the_chart_renders_to_what_the_command_prints(
 
 def test_the_charts_own_values_are_the_commands_defaults() -> None:
     values = yaml.safe_load(CHART["values.yaml"])
-    settings = Settings()
+    settings = InstallSettings()
     assert values == {
         "image": settings.image,
         "replicas": settings.replicas,
@@ -130,7 +132,9 @@ def test_the_charts_own_values_are_the_commands_defaults() -> None:
 
 def test_definitions_stand_apart_as_helm_wants_them() -> None:
     stored = [yaml.safe_load(text) for path, text in CHART.items() if path.startswith("crds/")]
-    printed = [one for one in manifests(Settings()) if one["kind"] == "CustomResourceDefinition"]
+    printed = [
+        one for one in manifests(InstallSettings()) if one["kind"] == "CustomResourceDefinition"
+    ]
     assert stored == printed
 
 

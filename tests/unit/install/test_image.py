@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mooring.install import Settings
+from mooring.install import InstallSettings
 from mooring.install.deployment import deployment
 from mooring.install.names import LAUNCHER_IN_IMAGE
 
 IMAGES = Path(__file__).parents[3] / "images"
-POD = deployment(Settings())["spec"]["template"]["spec"]
+POD = deployment(InstallSettings())["spec"]["template"]["spec"]
 
 
 def test_the_image_runs_as_the_user_that_the_deployment_names() -> None:

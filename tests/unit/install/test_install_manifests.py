@@ -11,14 +11,14 @@ from click.testing import CliRunner
 
 from mooring.cli.install import install
 from mooring.cli.operator import operator
-from mooring.install import Settings, manifests, parse_kube_version, to_json, to_yaml
+from mooring.install import InstallSettings, manifests, parse_kube_version, to_json, to_yaml
 from mooring.model.errors import BadInput
 from support.pod_security import breaches
 
-EVERYTHING = Settings(
+EVERYTHING = InstallSettings(
     kubelet_config=True, volcano=True, watch=("research", "ads"), kube_version=(1, 29)
 )
-ALL_SETTINGS = [Settings(), Settings(webhook=False, replicas=1), EVERYTHING]
+ALL_SETTINGS = [InstallSettings(), InstallSettings(webhook=False, replicas=1), EVERYTHING]
 
 
 def of_kind(documents: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
@@ -26,7 +26,9 @@ def of_kind(documents: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
-def test_no_role_has_a_wildcard_reads_secrets_or_runs_things_in_pods(settings: Settings) -> None:
+def test_no_role_has_a_wildcard_reads_secrets_or_runs_things_in_pods(
+    settings: InstallSettings,
+) -> None:
     roles = of_kind(manifests(settings), "Role", "ClusterRole")
     assert roles
     for rule in [rule for role in roles for rule in role["rules"]]:
@@ -58,7 +60,7 @@ def test_writing_is_bound_to_the_watched_namespace() -> None:
 def test_optional_rights_are_granted_only_on_request() -> None:
     resources = {
         resource
-        for role in of_kind(manifests(Settings(webhook=False)), "Role", "ClusterRole")
+        for role in of_kind(manifests(InstallSettings(webhook=False)), "Role", "ClusterRole")
         for rule in role["rules"]
         for resource in rule["resources"]
     }
@@ -68,7 +70,7 @@ def test_optional_rights_are_granted_only_on_request() -> None:
 def test_what_can_be_restricted_by_name_is() -> None:
     rules = [
         rule
-        for role in of_kind(manifests(Settings()), "Role", "ClusterRole")
+        for role in of_kind(manifests(InstallSettings()), "Role", "ClusterRole")
         for rule in role["rules"]
     ]
     for rule in rules:
@@ -79,7 +81,7 @@ def test_what_can_be_restricted_by_name_is() -> None:
 
 
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
-def test_the_operators_pods_conform_to_restricted(settings: Settings) -> None:
+def test_the_operators_pods_conform_to_restricted(settings: InstallSettings) -> None:
     (deployment,) = of_kind(manifests(settings), "Deployment")
     pod = deployment["spec"]["template"]["spec"]
     assert breaches(pod) == []
@@ -105,7 +107,7 @@ def test_the_checker_itself_finds_breaches() -> None:
 
 
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
-def test_everything_comes_after_what_it_refers_to(settings: Settings) -> None:
+def test_everything_comes_after_what_it_refers_to(settings: InstallSettings) -> None:
     documents = manifests(settings)
     keys = [
         (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
@@ -127,7 +129,7 @@ def test_everything_comes_after_what_it_refers_to(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
-def test_the_operator_understands_what_the_deployment_tells_it(settings: Settings) -> None:
+def test_the_operator_understands_what_the_deployment_tells_it(settings: InstallSettings) -> None:
     (deployment,) = of_kind(manifests(settings), "Deployment")
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["moor", "operator"]
@@ -143,7 +145,7 @@ def test_the_operator_understands_what_the_deployment_tells_it(settings: Setting
 
 
 def test_services_select_the_operators_pods_and_reach_its_ports() -> None:
-    documents = manifests(Settings())
+    documents = manifests(InstallSettings())
     (deployment,) = of_kind(documents, "Deployment")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     container = deployment["spec"]["template"]["spec"]["containers"][0]
@@ -160,7 +162,7 @@ def test_services_select_the_operators_pods_and_reach_its_ports() -> None:
 
 
 def test_without_the_webhook_nothing_of_it_is_left() -> None:
-    text = to_yaml(manifests(Settings(webhook=False)))
+    text = to_yaml(manifests(InstallSettings(webhook=False)))
     assert "webhookconfiguration" not in text.lower()
     assert "mooring-webhook" not in text
     assert "--webhook-port=0" in text
@@ -198,7 +200,7 @@ def test_the_command_hands_on_what_it_is_told() -> None:
         "--watch", "ads", "--watch", "b", "--watch", "ads",
         "--without", "webhook", "--with", "volcano", "--kube-version", "1.30",
     )  # fmt: skip
-    settings = Settings(
+    settings = InstallSettings(
         "ops", "registry.example/mooring:7", 3, False, False, True, watch=("ads", "b")
     )
     assert documents[1:] == manifests(settings)[1:]

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from kube.operator import IMAGE, training_job
 from mooring.backends.kubernetes.jobs.admission import anywhere
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.network import network_policy_manifest
 from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner
 from mooring.cli.operator import operator
-from mooring.operator.carry import Around, Carrier
-from mooring.operator.controller import Controller, Settings
+from mooring.operator.cluster_writer import Around, ClusterWriter
+from mooring.operator.controller import Controller, OperatorSettings
 from mooring.operator.metrics import Metrics
 from unit.kubeapi.answering import answering
 
@@ -37,11 +37,11 @@ def created(around: Around, **spec: Any) -> dict[str, list[dict[str, Any]]]:
     async def story() -> None:
         job = training_job("j", {"worker": 2}, **spec)
         job["metadata"] |= {"namespace": "ns", "uid": OWNER.uid}
-        meaning = meaning_of(job)
-        record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
+        parsed = parse_training_job(job)
+        record = admit(TrainingJobRecord(), anywhere(parsed.gang), parsed.policy, 1000.0)
         async with answering(handle) as client:
-            carrier = Carrier(client, Image(IMAGE), around=around)
-            await carrier.create(parse_view(job), meaning, record, list(record.slots))
+            writer = ClusterWriter(client, Image(IMAGE), around=around)
+            await writer.create(parse_view(job), parsed, record, list(record.slots))
 
     asyncio.run(story())
     return made
@@ -98,16 +98,16 @@ def test_a_service_that_is_not_there_is_made_whatever_was_made_before() -> None:
     async def story() -> None:
         job = training_job("j", {"worker": 2})
         job["metadata"] |= {"namespace": "ns", "uid": OWNER.uid}
-        view, meaning = parse_view(job), meaning_of(job)
-        record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
+        view, parsed = parse_view(job), parse_training_job(job)
+        record = admit(TrainingJobRecord(), anywhere(parsed.gang), parsed.policy, 1000.0)
         async with answering(handle) as client:
-            controller = Controller(client, Settings(Image(IMAGE)), Metrics())
+            controller = Controller(client, OperatorSettings(Image(IMAGE)), Metrics())
             for cache in controller._caches.services._caches.values():
                 cache.known = True
-            controller._carrier._served[OWNER.uid] = len(record.slots)
-            await controller._serve_again(view, meaning, record)
+            controller._writer._served[OWNER.uid] = len(record.slots)
+            await controller._serve_again(view, parsed, record)
             # Its answer is known at once: the watch may lag.
-            await controller._serve_again(view, meaning, record)
+            await controller._serve_again(view, parsed, record)
 
     asyncio.run(story())
     assert made.count("Service") == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.backends.kubernetes.jobs.look import Seen, Wishes, look, release
+from mooring.backends.kubernetes.jobs.look import ObservedPods, RunPolicy, look, release
 from mooring.backends.kubernetes.jobs.record import Stage
 from mooring.lifecycle import Policy, Stalled
 from mooring.model.member import MemberId, Restart
@@ -19,18 +19,18 @@ PS, W0, W1 = MemberId("ps", 0), MemberId("worker", 0), MemberId("worker", 1)
 GANG = (PS, W0, W1)
 
 
-def world(restart: Restart = Restart.GANG, **wishes: object) -> World:
+def world(restart: Restart = Restart.GANG, **run_policy: object) -> World:
     policy = Policy(
         success_roles=("worker",),
         restart=dict.fromkeys(GANG, restart),
         max_restarts=2,
         grace_s=5.0,
     )
-    return World(GANG, replace(Wishes(policy), **wishes))  # type: ignore[arg-type]
+    return World(GANG, replace(RunPolicy(policy), **run_policy))  # type: ignore[arg-type]
 
 
-def running(restart: Restart = Restart.GANG, **wishes: object) -> World:
-    one = world(restart, **wishes)
+def running(restart: Restart = Restart.GANG, **run_policy: object) -> World:
+    one = world(restart, **run_policy)
     one.admit()
     one.look()
     one.run()
@@ -169,10 +169,10 @@ def test_a_kubelet_that_turns_a_pod_away_sends_the_gang_back_to_the_queue() -> N
 
 def test_suspend_gives_the_place_back_and_resume_queues_again() -> None:
     one = running()
-    one.wishes = replace(one.wishes, suspend=True)
+    one.run_policy = replace(one.run_policy, suspend=True)
     assert one.settle().stage is Stage.SUSPENDED
     assert not one.pods
-    one.wishes = replace(one.wishes, suspend=False)
+    one.run_policy = replace(one.run_policy, suspend=False)
     assert one.settle().stage is Stage.QUEUED
     one.admit()
     one.look()
@@ -181,7 +181,7 @@ def test_suspend_gives_the_place_back_and_resume_queues_again() -> None:
 
 def test_stop_while_running_ends_the_job_as_stopped() -> None:
     one = running()
-    one.wishes = replace(one.wishes, stop=True)
+    one.run_policy = replace(one.run_policy, stop=True)
     record = one.settle()
     assert record.reason == "Stopped"
     assert not one.pods
@@ -323,18 +323,18 @@ def test_pods_of_a_later_job_of_the_same_name_are_left_alone(
     other = replace(one.pods[W0], created_at_s=pod_created_at_s)
     assert other.mark is not None
     other = replace(other, mark=replace(other.mark, job_uid="another"))
-    seen = Seen("uid-1", 1000.0, {**one.pods, W0: other})
-    step = look(one.record(), one.wishes, seen, one.now_s)
+    seen = ObservedPods("uid-1", 1000.0, {**one.pods, W0: other})
+    step = look(one.record(), one.run_policy, seen, one.now_s)
     assert [removal.pod for removal in step.remove if removal.pod is other] == [other] * removed
 
 
 def test_a_job_that_stands_still_starts_again_as_a_whole() -> None:
     one = running()
-    one.wishes = replace(one.wishes, policy=replace(one.policy, on_stall="restart"))
-    seen = Seen(UID, pods=dict(one.pods), stalled=Stalled(0, "no step for 10m"))
-    step = look(one.record(), one.wishes, seen, one.now_s)
+    one.run_policy = replace(one.run_policy, policy=replace(one.policy, on_stall="restart"))
+    seen = ObservedPods(UID, pods=dict(one.pods), stalled=Stalled(0, "no step for 10m"))
+    step = look(one.record(), one.run_policy, seen, one.now_s)
     assert {removal.pod.name for removal in step.remove} == {pod.name for pod in one.pods.values()}
     assert step.record.reason == "Restarting"
     assert step.record.message == "no step for 10m"
-    again = look(one.record(), one.wishes, replace(seen, stalled=Stalled(7, "old")), one.now_s)
+    again = look(one.record(), one.run_policy, replace(seen, stalled=Stalled(7, "old")), one.now_s)
     assert again.remove == ()

@@ -11,8 +11,8 @@ import pytest
 from mooring.backends.kubernetes.jobs.admission import anywhere
 from mooring.backends.kubernetes.jobs.gang_manifests import pod_manifests
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner
 from mooring.model.errors import BadInput
 from mooring.model.plan import Plan
@@ -68,10 +68,10 @@ def test_a_hostile_text_is_refused_or_carried(field: str, tmp_path: Path) -> Non
 
 
 def pods_of(job: dict[str, Any]) -> list[dict[str, Any]]:
-    meaning = meaning_of(job)
-    plan: Plan = anywhere(meaning.gang)
-    record = admit(Record(), plan, meaning.policy, 0.0)
+    parsed = parse_training_job(job)
+    plan: Plan = anywhere(parsed.gang)
+    record = admit(TrainingJobRecord(), plan, parsed.policy, 0.0)
     owner = Owner(job["metadata"]["name"], "team", "uid-1")
-    members = [member.id for member in meaning.gang.members]
+    members = [member.id for member in parsed.gang.members]
     image = Image("registry.example/mooring:1")
-    return list(pod_manifests(meaning, owner, record, members, image, has_files=False))
+    return list(pod_manifests(parsed, owner, record, members, image, has_files=False))

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.backends.kubernetes.jobs.admission import Candidate, LastRound, candidate, decide
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view, record_of
+from mooring.backends.kubernetes.jobs.admission import JobCandidate, LastRound, candidate, decide
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view, record_of
 from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node
 from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
 from mooring.backends.kubernetes.objects.use import Uses, snapshot
@@ -35,7 +35,7 @@ def pod(name: int, on: int, cpus: int) -> PodView:
     return parse_pod({"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
-def waiting(workers: int) -> Candidate:
+def waiting(workers: int) -> JobCandidate:
     resources = {"cpu": 2, "memory": "1Gi"}
     role = {"replicas": workers, "command": ["true"], "resources": resources}
     spec = {"framework": "indexed", "image": "x:1", "roles": {"worker": role}}
@@ -45,8 +45,8 @@ def waiting(workers: int) -> Candidate:
         "metadata": {"name": "j", "namespace": "team", "uid": "u", "generation": 1},
         "spec": spec,
     }
-    view, meaning = parse_view(obj), meaning_of(obj)
-    found = candidate(view, meaning, record_of(view, meaning))
+    view, parsed = parse_view(obj), parse_training_job(obj)
+    found = candidate(view, parsed, record_of(view, parsed))
     assert found is not None
     return found
 

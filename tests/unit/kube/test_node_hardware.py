@@ -17,7 +17,7 @@ from mooring.backends.kubernetes.objects.nodes import (
     with_hardware,
 )
 from mooring.backends.kubernetes.objects.pods import PodView, parse_ids, parse_pod
-from mooring.backends.kubernetes.objects.topology import TopologyView, Zone, parse_topology
+from mooring.backends.kubernetes.objects.topology import NumaZone, TopologyView, parse_topology
 from mooring.backends.kubernetes.objects.use import Kept, snapshot
 from mooring.brain import place
 from mooring.model.cluster import (
@@ -149,7 +149,7 @@ def test_cells_have_the_cpus_and_devices_that_the_topology_gives_them() -> None:
         topologyManagerPolicy="restricted",
         topologyManagerScope="pod",
     )
-    assert found.zones == (Zone(0, 4, 3, 3, 1, 0), Zone(1, 4, 4, 1, 2, 1))
+    assert found.zones == (NumaZone(0, 4, 3, 3, 1, 0), NumaZone(1, 4, 4, 1, 2, 1))
     whole = with_hardware(node(8, gpus=3, given=7), found, None)
     assert [cpu.cell for cpu in whole.node.cpus] == [0] * 4 + [1] * 4
     assert [gpu.cell for gpu in whole.node.gpus] == [0, 1, 1]

@@ -11,13 +11,13 @@ import yaml
 
 from mooring.backends.kubernetes.jobs.gang_manifests import pod_manifests
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.contract import peer_runs
 from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.backends.kubernetes.objects.pods import parse_pod
 from mooring.launcher.contract import Contract
-from mooring.launcher.errors import LauncherError
+from mooring.launcher.errors import LaunchError
 from mooring.launcher.pod import read_document
 from mooring.model.cluster import Snapshot
 from mooring.model.errors import BadInput
@@ -52,15 +52,13 @@ def pods_of(
             **spec,
         },
     }
-    meaning = meaning_of(obj)
-    _, plan = plan_job(meaning.job, Snapshot(parse_cluster(CLUSTER, "c")))
-    record = admit(Record(), plan, meaning.policy, 0.0)  # type: ignore[arg-type]
+    parsed = parse_training_job(obj)
+    _, plan = plan_job(parsed.job, Snapshot(parse_cluster(CLUSTER, "c")))
+    record = admit(TrainingJobRecord(), plan, parsed.policy, 0.0)  # type: ignore[arg-type]
     view = parse_view(obj)
-    members = [member.id for member in meaning.gang.members]
+    members = [member.id for member in parsed.gang.members]
     image = Image("registry.example/mooring:1")
-    return list(
-        pod_manifests(meaning, view.owner, record, members, image, has_files=view.has_files)
-    )
+    return list(pod_manifests(parsed, view.owner, record, members, image, has_files=view.has_files))
 
 
 def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
@@ -205,14 +203,14 @@ def test_what_names_all_members_is_packed_in_a_large_gang(
 @pytest.mark.parametrize("packed", [{"A": "no base64!"}, {"A": "AAAA"}, {"A": 1}, ["A"]])
 def test_what_cannot_be_unpacked_is_named(monkeypatch: pytest.MonkeyPatch, packed: Any) -> None:
     monkeypatch.setenv("MOORING_CONTRACT", json.dumps({"packed_env": packed}))
-    with pytest.raises(LauncherError, match="packed_env"):
+    with pytest.raises(LaunchError, match="packed_env"):
         read_document()
 
 
 def test_peers_are_named_by_the_service_and_the_first_member_leads() -> None:
     first, second = pods_of({"roles": {"worker": {"replicas": 2}}})
     one, two = (json.loads(env_of(pod)["MOORING_CONTRACT"]) for pod in (first, second))
-    with pytest.raises(LauncherError, match="anyone could come in"):
+    with pytest.raises(LaunchError, match="anyone could come in"):
         Contract(one)
     told = {**one, "meeting": {**one["meeting"], "token": "a token"}}
     assert [peer.host for peer in Contract(told).peers] == [

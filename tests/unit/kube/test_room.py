@@ -10,13 +10,13 @@ import pytest
 
 from mooring.backends.kubernetes.jobs.look import admit
 from mooring.backends.kubernetes.jobs.next_step import next_step, refusals
-from mooring.backends.kubernetes.jobs.pool_access import Access, Pools
-from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.pool_access import PoolAccess, Pools
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
 from mooring.backends.kubernetes.jobs.room import NOT_YET, READY, Room, changed_roles, room_for
 from mooring.backends.kubernetes.jobs.training_job import (
     JobView,
-    Meaning,
-    meaning_of,
+    ParsedJob,
+    parse_training_job,
     parse_view,
 )
 from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node
@@ -49,17 +49,17 @@ def job(workers: int = 2, **spec: Any) -> JobView:
     )
 
 
-def meaning(view: JobView) -> Meaning:
-    return meaning_of(view.object)
+def parsed(view: JobView) -> ParsedJob:
+    return parse_training_job(view.object)
 
 
-def admitted(of: Meaning, *nodes: str) -> Record:
+def admitted(of: ParsedJob, *nodes: str) -> TrainingJobRecord:
     """The members in turn on these nodes."""
     members = [member.id for member in of.gang.members]
     placements = tuple(
         Placement(member, Slot(nodes[n % len(nodes)], ())) for n, member in enumerate(members)
     )
-    return admit(Record(), Plan("team/j", placements), of.policy, ADMITTED_S)
+    return admit(TrainingJobRecord(), Plan("team/j", placements), of.policy, ADMITTED_S)
 
 
 def node(name: str, cpus: int = 4, *, ready: bool = True) -> NodeView:
@@ -81,12 +81,12 @@ def pod(where: str, cpus: int, phase: str = "Running") -> PodView:
 def room(
     nodes: Mapping[str, NodeView],
     *pods: PodView,
-    record: Record | None = None,
+    record: TrainingJobRecord | None = None,
     own: Mapping[MemberId, PodView] | None = None,
     now_s: float = ADMITTED_S + 1,
     **spec: Any,
 ) -> Room:
-    of = meaning(job(**spec))
+    of = parsed(job(**spec))
     record = record or admitted(of, "n0", "n1")
     members = [member.id for member in of.gang.members]
     return room_for(of, record, members, own or {}, nodes.get, pods, now_s)
@@ -148,29 +148,31 @@ def test_another_schedulers_gang_is_not_ours_to_judge() -> None:
     ],
 )
 def test_changed_roles(before: int, after: int, spec: dict[str, Any], says: str) -> None:
-    record = admitted(meaning(job(before)), "n0")
-    assert changed_roles(record, meaning(job(after, **spec))) == says
+    record = admitted(parsed(job(before)), "n0")
+    assert changed_roles(record, parsed(job(after, **spec))) == says
 
 
 def test_roles_of_a_job_that_waits_or_has_ended_may_change() -> None:
-    record = admitted(meaning(job(3)), "n0")
-    assert not changed_roles(replace(record, stage=Stage.QUEUED), meaning(job(2)))
-    assert not changed_roles(replace(record, stage=Stage.FINISHED), meaning(job(2)))
+    record = admitted(parsed(job(3)), "n0")
+    assert not changed_roles(replace(record, stage=Stage.QUEUED), parsed(job(2)))
+    assert not changed_roles(replace(record, stage=Stage.FINISHED), parsed(job(2)))
 
 
-def step_of(view: JobView, record: Record, now_s: float = ADMITTED_S + 1) -> Record:
-    return next_step(view, meaning(view), record, {}, None, now_s).record
+def step_of(
+    view: JobView, record: TrainingJobRecord, now_s: float = ADMITTED_S + 1
+) -> TrainingJobRecord:
+    return next_step(view, parsed(view), record, {}, None, now_s).record
 
 
 def test_a_job_whose_roles_changed_waits_again_for_a_place() -> None:
-    after = step_of(job(2), admitted(meaning(job(3)), "n0"))
+    after = step_of(job(2), admitted(parsed(job(3)), "n0"))
     assert (after.stage, after.reason) == (Stage.QUEUED, "Rescaled")
     assert after.message == "its roles have changed: 1 members fewer"
     assert not after.slots
 
 
 def test_another_schedulers_job_is_admitted_at_once() -> None:
-    after = step_of(job(kubernetes={"scheduler": "volcano"}), Record())
+    after = step_of(job(kubernetes={"scheduler": "volcano"}), TrainingJobRecord())
     assert after.stage is Stage.ADMITTED
     assert after.state is not None and after.state.phase is Phase.STARTING
 
@@ -178,19 +180,21 @@ def test_another_schedulers_job_is_admitted_at_once() -> None:
 @pytest.mark.parametrize(
     ("spec", "record", "stage"),
     [
-        ({"suspend": True}, Record(), Stage.SUSPENDED),
-        ({}, Record(not_before_s=ADMITTED_S + 60), Stage.QUEUED),
+        ({"suspend": True}, TrainingJobRecord(), Stage.SUSPENDED),
+        ({}, TrainingJobRecord(not_before_s=ADMITTED_S + 60), Stage.QUEUED),
     ],
 )
-def test_one_that_is_held_back_is_not(spec: dict[str, Any], record: Record, stage: Stage) -> None:
+def test_one_that_is_held_back_is_not(
+    spec: dict[str, Any], record: TrainingJobRecord, stage: Stage
+) -> None:
     view = job(kubernetes={"scheduler": "volcano", **spec})
     assert step_of(view, record).stage is stage
 
 
 def test_a_pool_is_refused_to_those_who_do_not_hold_a_place_in_it() -> None:
     view = job(pool="ads")
-    rules = Pools({"ads": Access(frozenset({"others"}))})
-    assert refusals(view, meaning(view), Record(), rules)
-    assert not refusals(view, meaning(view), admitted(meaning(view), "n0"), rules)
+    rules = Pools({"ads": PoolAccess(frozenset({"others"}))})
+    assert refusals(view, parsed(view), TrainingJobRecord(), rules)
+    assert not refusals(view, parsed(view), admitted(parsed(view), "n0"), rules)
     other = job(pool="ads", kubernetes={"scheduler": "volcano"})
-    assert not refusals(other, meaning(other), Record(), rules)
+    assert not refusals(other, parsed(other), TrainingJobRecord(), rules)

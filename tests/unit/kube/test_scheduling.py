@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
-from mooring.backends.kubernetes.objects.scheduling import Group, scheduling_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
+from mooring.backends.kubernetes.objects.scheduling import SchedulingGroup, scheduling_of
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-GROUP = Group("j", "uid-1", 2)
+GROUP = SchedulingGroup("j", "uid-1", 2)
 
 
 def scheduled(
@@ -36,11 +36,11 @@ def scheduled(
             **spec,
         },
     }
-    meaning = meaning_of(obj)
+    parsed = parse_training_job(obj)
     role, _, index = member.rpartition("-")
     wanted = MemberId(role, int(index))
-    [one] = [each for each in meaning.gang.members if each.id == wanted]
-    return scheduling_of(meaning.job.spec.kubernetes, meaning.gang, one, Slot("n1", ()), GROUP)
+    [one] = [each for each in parsed.gang.members if each.id == wanted]
+    return scheduling_of(parsed.job.spec.kubernetes, parsed.gang, one, Slot("n1", ()), GROUP)
 
 
 def members(*roles: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.backends.kubernetes.api.document import Object
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node, with_limits
 from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
 from mooring.backends.kubernetes.objects.storage import (
@@ -71,7 +71,7 @@ def pod(name: str, where: str, namespace: str = "team", **more: Any) -> PodView:
 def gang(count: int = 1, spread: Object | None = None, **kubernetes: Any) -> Gang:
     """The workers of a job of the namespace `team`, as the brain is told of them."""
     placement = {"topologySpread": [spread]} if spread else {}
-    return meaning_of(
+    return parse_training_job(
         {
             "apiVersion": "mooring.dev/v1",
             "kind": "TrainingJob",

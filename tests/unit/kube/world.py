@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from mooring.backends.kubernetes.jobs import status
-from mooring.backends.kubernetes.jobs.look import Seen, Step, Wishes, admit, look
-from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.look import NextStep, ObservedPods, RunPolicy, admit, look
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
 from mooring.backends.kubernetes.objects.pods import ContainerView, Mark, PodView
 from mooring.lifecycle import Policy
 from mooring.model.member import MemberId
@@ -33,7 +33,7 @@ class World:
     """One job on a cluster. `stored` is the status as the server has it."""
 
     members: tuple[MemberId, ...]
-    wishes: Wishes
+    run_policy: RunPolicy
     now_s: float = 1000.0
     stored: dict[str, object] = field(default_factory=dict)
     pods: dict[MemberId, PodView] = field(default_factory=dict)
@@ -41,22 +41,24 @@ class World:
 
     @property
     def policy(self) -> Policy:
-        return self.wishes.policy
+        return self.run_policy.policy
 
-    def record(self) -> Record:
+    def record(self) -> TrainingJobRecord:
         return status.decode(self.stored, self.members, 1000.0)  # type: ignore[arg-type]
 
-    def save(self, record: Record) -> None:
-        figures = status.Figures(0, len(self.members), "default", 1)
+    def save(self, record: TrainingJobRecord) -> None:
+        figures = status.StatusFigures(0, len(self.members), "default", 1)
         self.stored = status.encode(record, figures, self.stored, self.now_s)  # type: ignore[arg-type,assignment]
 
     def admit(self, members: Iterable[MemberId] | None = None) -> None:
         chosen = tuple(members or self.members)
         self.save(admit(self.record(), plan_of(chosen), self.policy, self.now_s))
 
-    def look(self, *, die_after: int | None = None) -> Step:
+    def look(self, *, die_after: int | None = None) -> NextStep:
         """One look, carried out; `die_after` n actions the operator is gone."""
-        step = look(self.record(), self.wishes, Seen(UID, pods=dict(self.pods)), self.now_s)
+        step = look(
+            self.record(), self.run_policy, ObservedPods(UID, pods=dict(self.pods)), self.now_s
+        )
         self.save(step.record)
         actions = 0
         for removal in step.remove:
@@ -71,7 +73,7 @@ class World:
             self._create(member, step.record)
         return step
 
-    def settle(self, most: int = 20) -> Record:
+    def settle(self, most: int = 20) -> TrainingJobRecord:
         """Look until nothing changes any more."""
         for _ in range(most):
             before = (dict(self.stored), dict(self.pods))
@@ -105,7 +107,7 @@ class World:
         """Pods that were told to go are gone."""
         self.pods = {member: pod for member, pod in self.pods.items() if not pod.deleting}
 
-    def _create(self, member: MemberId, record: Record) -> None:
+    def _create(self, member: MemberId, record: TrainingJobRecord) -> None:
         assert record.state is not None
         if member in self.pods:
             return  # the API server: AlreadyExists

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from mooring.backends.kubernetes.api.client import Client
-from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
 
 
 @asynccontextmanager
@@ -22,7 +22,7 @@ async def answering(
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
     try:
-        async with Client(Access(f"http://{host}:{port}")) as client:
+        async with Client(ClusterAccess(f"http://{host}:{port}")) as client:
             yield client
     finally:
         await runner.cleanup()

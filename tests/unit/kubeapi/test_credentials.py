@@ -13,7 +13,7 @@ import pytest
 from mooring.backends.kubernetes.api import credentials
 from mooring.backends.kubernetes.api.credentials import Credentials
 from mooring.backends.kubernetes.api.errors import NoAccess
-from mooring.backends.kubernetes.api.kubeconfig import PLUGIN_VERSIONS, Access, ExecPlugin
+from mooring.backends.kubernetes.api.kubeconfig import PLUGIN_VERSIONS, ClusterAccess, ExecPlugin
 
 #: Prints the answer that stands in a file, and counts its calls in another.
 PLUGIN = """
@@ -28,11 +28,13 @@ sys.exit(int(os.environ.get("CODE", "0")))
 """
 
 
-def plugin(folder: Path, answer: object, version: str = PLUGIN_VERSIONS[0], **env: str) -> Access:
+def plugin(
+    folder: Path, answer: object, version: str = PLUGIN_VERSIONS[0], **env: str
+) -> ClusterAccess:
     (folder / "plugin.py").write_text(PLUGIN)
     (folder / "answer").write_text(answer if isinstance(answer, str) else json.dumps(answer))
     argv = (sys.executable, "-I", "-S", str(folder / "plugin.py"), str(folder))
-    return Access("https://s", plugin=ExecPlugin(version, argv, env))
+    return ClusterAccess("https://s", plugin=ExecPlugin(version, argv, env))
 
 
 def calls(folder: Path) -> list[dict[str, object]]:
@@ -43,7 +45,7 @@ def in_(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def ask(access: Access, *refused: bool) -> list[str | None]:
+def ask(access: ClusterAccess, *refused: bool) -> list[str | None]:
     """The headers of calls one after the other; of the same connection."""
 
     async def all_of() -> list[str | None]:
@@ -56,13 +58,13 @@ def ask(access: Access, *refused: bool) -> list[str | None]:
 @pytest.mark.parametrize(
     ("access", "header"),
     [
-        (Access("https://s"), None),
-        (Access("https://s", token="t"), "Bearer t"),
+        (ClusterAccess("https://s"), None),
+        (ClusterAccess("https://s", token="t"), "Bearer t"),
         # base64 of "me:secret"
-        (Access("https://s", basic=("me", "secret")), "Basic bWU6c2VjcmV0"),
+        (ClusterAccess("https://s", basic=("me", "secret")), "Basic bWU6c2VjcmV0"),
     ],
 )
-def test_what_never_changes(access: Access, header: str | None) -> None:
+def test_what_never_changes(access: ClusterAccess, header: str | None) -> None:
     assert ask(access, False, True) == [header, header]
 
 
@@ -71,7 +73,7 @@ def test_a_token_file_wins_over_a_token_and_is_read_again_when_refused(tmp_path:
     file.write_text("first\n")
 
     async def three() -> list[str | None]:
-        known = Credentials(Access("https://s", token="in the file", token_file=file))
+        known = Credentials(ClusterAccess("https://s", token="in the file", token_file=file))
         found = [await known.header()]
         file.write_text("second\n")
         found.append(await known.header())
@@ -89,7 +91,7 @@ def test_a_token_file_is_read_again_after_its_time(
     file.write_text("first")
 
     async def two() -> list[str | None]:
-        known = Credentials(Access("https://s", token_file=file))
+        known = Credentials(ClusterAccess("https://s", token_file=file))
         found = [await known.header()]
         file.write_text("second")
         return [*found, await known.header()]
@@ -99,7 +101,7 @@ def test_a_token_file_is_read_again_after_its_time(
 
 def test_a_token_file_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoAccess, match="token: No such file"):
-        ask(Access("https://s", token_file=tmp_path / "token"), False)
+        ask(ClusterAccess("https://s", token_file=tmp_path / "token"), False)
 
 
 @pytest.mark.parametrize("version", PLUGIN_VERSIONS)
@@ -152,7 +154,9 @@ def test_plugins_that_fail_say_why(tmp_path: Path, answer: object, code: str, sa
 
 
 def test_a_plugin_that_is_not_installed_comes_with_its_hint() -> None:
-    access = Access("https://s", plugin=ExecPlugin(PLUGIN_VERSIONS[0], ("/no/such",), {}, "get it"))
+    access = ClusterAccess(
+        "https://s", plugin=ExecPlugin(PLUGIN_VERSIONS[0], ("/no/such",), {}, "get it")
+    )
     with pytest.raises(NoAccess, match=r"/no/such: No such file or directory \(get it\)"):
         ask(access, False)
 
@@ -161,4 +165,4 @@ def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(credentials, "_PLUGIN_TIMEOUT_S", 0.2)
     argv = (sys.executable, "-c", "import time; time.sleep(600)")
     with pytest.raises(NoAccess, match="no answer in"):
-        ask(Access("https://s", plugin=ExecPlugin(PLUGIN_VERSIONS[0], argv)), False)
+        ask(ClusterAccess("https://s", plugin=ExecPlugin(PLUGIN_VERSIONS[0], argv)), False)

@@ -11,7 +11,7 @@ import yaml
 from mooring.backends.kubernetes.api.connection import environment_proxy
 from mooring.backends.kubernetes.api.errors import NoAccess
 from mooring.backends.kubernetes.api.kubeconfig import (
-    Access,
+    ClusterAccess,
     ExecPlugin,
     Pem,
     contexts,
@@ -51,11 +51,11 @@ def user(**about: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("context", "expected"),
     [
-        (None, Access("https://one:6443", "team", "a", token="t")),
-        ("b", Access("http://two", "default", "b")),
+        (None, ClusterAccess("https://one:6443", "team", "a", token="t")),
+        ("b", ClusterAccess("http://two", "default", "b")),
     ],
 )
-def test_a_context_is_chosen(tmp_path: Path, context: str | None, expected: Access) -> None:
+def test_a_context_is_chosen(tmp_path: Path, context: str | None, expected: ClusterAccess) -> None:
     assert load_access(context, written(tmp_path / "c", config())) == expected
 
 

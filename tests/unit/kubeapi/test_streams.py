@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.backends.kubernetes.api.streams import LONGEST, Cutter, Frames, Lines
+from mooring.backends.kubernetes.api.streams import LONGEST, Cutter, Frames, LineStream
 
 cuts = st.lists(st.integers(1, 7))
 
@@ -32,7 +32,7 @@ def test_frames(messages: list[bytes], lengths: list[int]) -> None:
 @given(st.lists(st.text("ab", max_size=5)), cuts, st.booleans())
 def test_lines(lines: list[str], lengths: list[int], ended: bool) -> None:
     raw = ("\n".join(lines) + "\n" * ended).encode()
-    assert arrive(Lines(), raw, lengths) == [line.encode() for line in lines if line]
+    assert arrive(LineStream(), raw, lengths) == [line.encode() for line in lines if line]
 
 
 @pytest.mark.parametrize("raw", [b"\0", b"\0\0\0\x05half"])
@@ -45,4 +45,4 @@ def test_nobody_makes_us_wait_for_a_message_without_end() -> None:
     with pytest.raises(ValueError, match="4294967295 bytes"):
         list(Frames().whole(b"\xff\xff\xff\xff"))
     with pytest.raises(ValueError, match="a line of over"):
-        list(Lines().whole(b"x" * (LONGEST + 1)))
+        list(LineStream().whole(b"x" * (LONGEST + 1)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.brain.kubelet import Admission, Container, Reason, Rejection, admit
+from mooring.brain.kubelet import Container, KubeletAdmission, KubeletRejection, Reason, admit
 from mooring.model.cluster import (
     Cpu,
     CpuManager,
@@ -113,11 +113,11 @@ def answer(
     free_cpus = frozenset(cpu.id for cpu in node.cpus) if free is None else cpus(free)
     free_gpus = frozenset(gpu.index for gpu in node.gpus) if gpus is None else cpus(gpus)
     result = admit(node, free_cpus, free_gpus, containers, policy)
-    if isinstance(result, Rejection):
+    if isinstance(result, KubeletRejection):
         assert result.sentence
         assert "\n" not in result.sentence
         return result.reason
-    assert isinstance(result, Admission)
+    assert isinstance(result, KubeletAdmission)
     return [
         (format_cpus(own) or "-") + (f" +{format_cpus(devices)}" if devices else "")
         for own, devices in zip(result.cpus, result.gpus, strict=True)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from machines import DUAL, SMALL, cpus, static, want
 
-from mooring.brain.kubelet import Container, Rejection, admit, gpu_pod_problem, threads_per_core
+from mooring.brain.kubelet import (
+    Container,
+    KubeletRejection,
+    admit,
+    gpu_pod_problem,
+    threads_per_core,
+)
 from mooring.model.cluster import KubeletPolicy
 
 
@@ -101,7 +107,7 @@ def test_a_rejection_says_what_is_missing(
 ) -> None:
     free = frozenset(cpu.id for cpu in DUAL.cpus)
     result = admit(DUAL, free, cpus("0-3"), containers, policy)
-    assert isinstance(result, Rejection)
+    assert isinstance(result, KubeletRejection)
     assert result.sentence == sentence
 
 
@@ -109,7 +115,7 @@ def test_one_of_a_thing_is_not_said_as_many() -> None:
     # 6 of 8 CPUs of cell 0 are free, and of the devices of each cell one
     free = frozenset(cpu.id for cpu in DUAL.cpus) - cpus("0,8")
     result = admit(DUAL, free, cpus("1,2"), [want(4, 2)], static("single-numa-node"))
-    assert isinstance(result, Rejection)
+    assert isinstance(result, KubeletRejection)
     assert result.sentence == (
         "no room for 4 CPUs and 2 GPUs together in one NUMA cell: cell 0 has 6 CPUs and 1 GPU, "
         "cell 1 has 8 CPUs and 1 GPU free"
@@ -118,7 +124,7 @@ def test_one_of_a_thing_is_not_said_as_many() -> None:
 
 def test_the_shared_pool_keeps_the_reserved_cpus() -> None:
     result = admit(SMALL, cpus("0-3"), frozenset(), [want(3)], static(reserved="0"))
-    assert not isinstance(result, Rejection)
+    assert not isinstance(result, KubeletRejection)
     assert result.cpus == (cpus("1-3"),)
     assert result.shared == cpus("0")
     assert result.cells == (0,)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import machine
 
-from mooring.brain.kubelet import Admission, Container, Rejection, admit
+from mooring.brain.kubelet import Container, KubeletAdmission, KubeletRejection, admit
 from mooring.brain.kubelet.layout import layout_of, to_bits, to_ids
 from mooring.brain.kubelet.static_cpus import take
 from mooring.brain.kubelet.topology import Affinity, Demand, decide
@@ -106,7 +106,7 @@ def test_what_an_admission_may_hand_out(
     node, free, gpus, wanted, policy = pod
     result = admit(node, free, gpus, wanted, policy)
     assert result == admit(node, free, gpus, wanted, policy)
-    if isinstance(result, Rejection):
+    if isinstance(result, KubeletRejection):
         assert result.sentence
         return
     guaranteed = all(container.guaranteed for container in wanted)
@@ -134,7 +134,7 @@ def test_what_an_admission_may_hand_out(
             assert cpus == {cpu.id for cpu in node.cpus if (cpu.socket, cpu.core) in cores}
 
 
-def _check_cells(node: Node, result: Admission, policy: KubeletPolicy) -> None:
+def _check_cells(node: Node, result: KubeletAdmission, policy: KubeletPolicy) -> None:
     cell_of_cpu = {cpu.id: cpu.cell for cpu in node.cpus}
     cell_of_gpu = {gpu.index: gpu.cell for gpu in node.gpus}
     used = [
@@ -170,7 +170,7 @@ def test_the_strictness_of_policies_is_ordered(
                     policy.reserved_cpus,
                 ),
             ),
-            Admission,
+            KubeletAdmission,
         )
         for topology in (
             TopologyManager.SINGLE_NUMA_NODE,

@@ -36,7 +36,7 @@ class Machine:
         self._groups.append(f"{len(self._groups) + 2}:{controllers}:{own}")
         return mount
 
-    def find(self) -> dict[str, cgroups.Group]:
+    def find(self) -> dict[str, cgroups.ControlGroup]:
         (self.proc / "self" / "mountinfo").write_text("\n".join(self._mounts) + "\n")
         (self.proc / "self" / "cgroup").write_text("\n".join(self._groups) + "\n")
         return cgroups.find(str(self.proc))

@@ -129,11 +129,11 @@ def test_what_a_group_of_the_member_has_counted(
     (tmp_path / "memory.numa_stat").write_text(
         f"anon N0={MIB} N1={5 * MIB}\nfile N0={9 * MIB} N1=0\nshmem N0={2 * MIB} N1=0\n"
     )
-    group = cgroups.Group(version, str(tmp_path), str(tmp_path))
+    group = cgroups.ControlGroup(version, str(tmp_path), str(tmp_path))
     assert cells.own_group(group, [2**30 + 1]) == wanted
 
 
 def test_a_group_that_does_not_tell(tmp_path: Path) -> None:
-    assert cells.own_group(cgroups.Group(2, str(tmp_path), str(tmp_path)), [1]) is None
+    assert cells.own_group(cgroups.ControlGroup(2, str(tmp_path), str(tmp_path)), [1]) is None
     assert cells.own_group(None, [1]) is None
     assert cells.parse_stat("slab 3\nanon\n") is None

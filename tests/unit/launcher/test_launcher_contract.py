@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.launcher.contract import Contract, read_document
-from mooring.launcher.errors import LauncherError
+from mooring.launcher.errors import LaunchError
 
 SMALLEST: dict[str, Any] = {
     "version": 1,
@@ -73,7 +73,7 @@ def test_peers_that_differ_by_their_index_are_written_once() -> None:
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(LauncherError) as caught:
+    with pytest.raises(LaunchError) as caught:
         Contract({**SMALLEST, **change})
     assert message in caught.value.reason
     assert caught.value.reason.startswith("contract: ")
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("key", ["version", "member", "cwd", "log_path", "sample_path"])
 def test_what_is_missing_is_named(key: str) -> None:
     document = {name: value for name, value in SMALLEST.items() if name != key}
-    with pytest.raises(LauncherError, match=f"contract: {key} is missing"):
+    with pytest.raises(LaunchError, match=f"contract: {key} is missing"):
         Contract(document)
 
 
@@ -91,5 +91,5 @@ def test_what_is_missing_is_named(key: str) -> None:
 def test_files_that_hold_no_object(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "contract.json"
     path.write_bytes(content)
-    with pytest.raises(LauncherError, match=r"contract .*: not"):
+    with pytest.raises(LaunchError, match=r"contract .*: not"):
         read_document(str(path))

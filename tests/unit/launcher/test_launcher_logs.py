@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.launcher.logs import LONGEST_LINE_BYTES, Lines, LogFile
+from mooring.launcher.logs import LONGEST_LINE_BYTES, LineCutter, LogFile
 
 
 def cut(*pieces: bytes) -> list[bytes]:
     lines: list[bytes] = []
-    cutter = Lines(lines.extend)
+    cutter = LineCutter(lines.extend)
     for piece in pieces:
         cutter.feed(piece)
     cutter.close()

@@ -19,9 +19,9 @@ import pytest
 
 from mooring.launcher import frames, looking, looks, sockets, thread_states, trainers, waited_files
 from mooring.launcher.loop import Loop
-from mooring.launcher.machine import Card, Machine
+from mooring.launcher.machine import Machine, NetworkCard
 from mooring.launcher.paths import Paths
-from mooring.launcher.sources import Sources
+from mooring.launcher.sources import SourceLines
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -46,7 +46,7 @@ def running(text: str, folder: Path, *arguments: str) -> Iterator[int]:
 
 
 def settled(pid: int, wanted: Callable[[looking.Place], bool]) -> looking.Place:
-    process = looking.Process(pid, waited_files.Files(), Sources())
+    process = looking.WatchedProcess(pid, waited_files.Files(), SourceLines())
     try:
         return until(
             lambda: next((one for one in [process.look([])] if one and wanted(one)), None),
@@ -151,9 +151,9 @@ def test_a_child_that_works_while_the_main_thread_waits(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, cwd=tmp_path)
     assert process.stdout is not None
     child = int(process.stdout.readline())
-    files, sources = waited_files.Files(), Sources()
-    parent = looking.Process(process.pid, files, sources)
-    helper = looking.Process(child, files, sources)
+    files, sources = waited_files.Files(), SourceLines()
+    parent = looking.WatchedProcess(process.pid, files, sources)
+    helper = looking.WatchedProcess(child, files, sources)
     try:
         place = until(
             lambda: next(
@@ -184,7 +184,9 @@ def test_connections_are_named_by_the_member_at_the_other_end() -> None:
     far, _ = listener.accept()
     try:
         port = listener.getsockname()[1]
-        paths = Paths(sockets.Traffic([("ps-0", "127.0.0.1", [port]), ("w-0", "127.0.0.1", [1])]))
+        paths = Paths(
+            sockets.PeerTraffic([("ps-0", "127.0.0.1", [port]), ("w-0", "127.0.0.1", [1])])
+        )
         paths.look([os.getpid()])
         files = waited_files.Files()
         files.peers = paths.peers
@@ -249,7 +251,7 @@ def test_processes_that_only_start_others_are_passed(tmp_path: Path) -> None:
     assert process.stdout is not None
 
     def only_waits(pid: int) -> bool:
-        one = looking.Process(pid, waited_files.Files(), Sources())
+        one = looking.WatchedProcess(pid, waited_files.Files(), SourceLines())
         try:
             return one.waits_for_children()
         finally:
@@ -295,8 +297,8 @@ def test_records_are_bounded_and_say_what_was_seen(tmp_path: Path) -> None:
     """
     with running(text, tmp_path) as pid:
         loop = Loop()
-        one = looks.Looks(
-            loop, lambda kind, told: written.append((kind, told)), None, Card([]), cpus=4.0
+        one = looks.LooksWriter(
+            loop, lambda kind, told: written.append((kind, told)), None, NetworkCard([]), cpus=4.0
         )
         one.first_step()
         end_s = time.monotonic() + 20
@@ -329,7 +331,9 @@ def test_whatever_goes_wrong_ends_the_looks_and_nothing_else(
     monkeypatch.setattr(trainers, "find", fails)
     written: list[dict[str, Any]] = []
     loop = Loop()
-    one = looks.Looks(loop, lambda kind, told: written.append(told), None, Card([]), cpus=4.0)
+    one = looks.LooksWriter(
+        loop, lambda kind, told: written.append(told), None, NetworkCard([]), cpus=4.0
+    )
     end_s = time.monotonic() + 10
     while not written and time.monotonic() < end_s:
         loop.turn(time.monotonic() + 0.1)

@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from mooring.launcher.loop import Loop
-from mooring.launcher.output import Stream
+from mooring.launcher.output import OutputStream
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Pipe:
     """One stream with the end that the process would hold."""
 
     loop: HandLoop
-    stream: Stream
+    stream: OutputStream
     read_end: int
     write_end: int
 
@@ -83,7 +83,7 @@ def process() -> Iterator[Process]:
         def deliver(lines: list[bytes]) -> None:
             said.extend(f"{name} {line.decode()}" for line in lines)
 
-        return Pipe(loop, Stream(cast(Loop, loop), read_end, deliver), read_end, write_end)
+        return Pipe(loop, OutputStream(cast(Loop, loop), read_end, deliver), read_end, write_end)
 
     out, err = pipe("out"), pipe("err")
     out.stream.sibling, err.stream.sibling = err.stream, out.stream

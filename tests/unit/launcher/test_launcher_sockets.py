@@ -65,7 +65,7 @@ def test_totals_by_peer_outlive_the_sockets(pair: Pair) -> None:
     client, accepted, port = pair
     host = accepted.getsockname()[0]
     peers = [("ps-0", host, [port]), ("ps-1", host, [port + 1])]
-    traffic = sockets.Traffic(peers)
+    traffic = sockets.PeerTraffic(peers)
     pass_on(client, accepted, 1000)
     # Both ends are this process's: what the client sent to ps-0, the other end received.
     first = traffic.measure([os.getpid()])
@@ -93,7 +93,7 @@ def owner(*socks: socket.socket) -> Iterator[int]:
 def test_an_address_that_one_peer_has_alone_is_that_peer(pair: Pair) -> None:
     client, accepted, port = pair
     host = accepted.getsockname()[0]
-    traffic = sockets.Traffic([("ps-0", host, [port]), ("ps-1", "192.0.2.1", [port])])
+    traffic = sockets.PeerTraffic([("ps-0", host, [port]), ("ps-1", "192.0.2.1", [port])])
     pass_on(client, accepted, 10)
     with owner(client, accepted) as pid:
         assert set(traffic.measure([pid])["peers"]) == {"ps-0"}
@@ -101,4 +101,4 @@ def test_an_address_that_one_peer_has_alone_is_that_peer(pair: Pair) -> None:
 
 def test_sockets_of_others_are_not_counted(pair: Pair) -> None:
     assert sockets.dump({1}) == []
-    assert sockets.Traffic([]).measure([]) == {"tx_bytes": 0, "rx_bytes": 0, "peers": {}}
+    assert sockets.PeerTraffic([]).measure([]) == {"tx_bytes": 0, "rx_bytes": 0, "peers": {}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.backends.local.holders import Holder, held_sentences
+from mooring.backends.local.holders import RunHoldings, held_sentences
 from mooring.model.cluster import Cpu, Gpu, Node
 from mooring.model.member import MemberId
 from mooring.model.plan import NodeVerdict, Refusal, Slot
@@ -19,7 +19,7 @@ MACHINE = Node(
     16 * GIB - 4096,
     gpus=(Gpu(0, 0), Gpu(1, 0)),
 )
-ALONE = Holder(
+ALONE = RunHoldings(
     "alone-1",
     tuple(
         Holding(
@@ -30,14 +30,14 @@ ALONE = Holder(
         for index in range(2)
     ),
 )
-SHARES = Holder(
+SHARES = RunHoldings(
     "shares-2",
     (
         Holding(MemberId("ps", 0), Resources(500), Slot("here", (2, 3))),
         Holding(MemberId("worker", 0), Resources(gpus=1), Slot("here", (2, 3), gpus=(1,))),
     ),
 )
-IDLE = Holder("idle-3", (Holding(MemberId("worker", 0), Resources(), Slot("here", (2, 3))),))
+IDLE = RunHoldings("idle-3", (Holding(MemberId("worker", 0), Resources(), Slot("here", (2, 3))),))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_who_holds_what_is_missing(reason: str, said: list[str]) -> None:
 
 
 def test_many_runs_are_counted() -> None:
-    many = [Holder(f"run-{i}", (ALONE.holdings[0],)) for i in range(9)]
+    many = [RunHoldings(f"run-{i}", (ALONE.holdings[0],)) for i in range(9)]
     verdict = NodeVerdict("here", ("insufficient memory (has 1Gi free)",))
     refusal = Refusal("job", "no", MemberId("worker", 0), (verdict,))
     [sentence] = held_sentences(refusal, MACHINE, many)

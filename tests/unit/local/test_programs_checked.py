@@ -65,7 +65,7 @@ def test_all_that_is_missing_is_in_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "t.py").write_text("import mooring, mpi4py\n")
-    nothing = interpreters.Answer("3.9.1", frozenset({"pip"}), is_managed=False)
+    nothing = interpreters.InterpreterInfo("3.9.1", frozenset({"pip"}), is_managed=False)
     monkeypatch.setattr(interpreters, "ask", lambda *a, **k: nothing)
     roles = {"launcher": {"command": ["mpirun", "python", "t.py"]}, "worker": {}}
     with pytest.raises(NotInstalled) as caught:
@@ -80,12 +80,15 @@ def test_all_that_is_missing_is_in_one_line(
 @pytest.mark.parametrize(
     ("answer", "line"),
     [
-        (interpreters.Answer("3.12.1", frozenset({"pip"}), True), "-m venv .venv && . .venv/bin"),
-        (interpreters.Answer("3.12.1", frozenset(), False), "-m ensurepip && "),
+        (
+            interpreters.InterpreterInfo("3.12.1", frozenset({"pip"}), True),
+            "-m venv .venv && . .venv/bin",
+        ),
+        (interpreters.InterpreterInfo("3.12.1", frozenset(), False), "-m ensurepip && "),
     ],
 )
 def test_the_line_works_where_pip_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: interpreters.Answer, line: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: interpreters.InterpreterInfo, line: str
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(interpreters, "ask", lambda *a, **k: answer)

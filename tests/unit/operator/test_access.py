@@ -11,13 +11,13 @@ from aiohttp import web
 from kube.operator import training_job
 from mooring.backends.kubernetes.jobs.admission import anywhere, candidate
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.pool_access import Access, Pools
+from mooring.backends.kubernetes.jobs.pool_access import PoolAccess, Pools
 from mooring.backends.kubernetes.jobs.pools import access_rules, parse_pool
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.model.errors import BadInput, Problem
-from mooring.operator.controller import Controller, Settings
+from mooring.operator.controller import Controller, OperatorSettings
 from mooring.operator.metrics import Metrics
 from mooring.operator.webhook import refusals
 from mooring.spec import TrainingJob
@@ -42,9 +42,9 @@ DEFAULT = pool("default", maxPriority="normal")
 
 
 def refused(pools: list[dict[str, Any]], namespace: str, **spec: Any) -> list[str]:
-    meaning = meaning_of(job(namespace, **spec))
+    parsed = parse_training_job(job(namespace, **spec))
     rules = access_rules(map(parse_pool, pools))
-    return [one.path for one in rules.refusals(meaning.job, meaning.priority, namespace)]
+    return [one.path for one in rules.refusals(parsed.job, parsed.priority, namespace)]
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,9 @@ def test_a_pool_whose_access_cannot_be_read_is_closed(spec: dict[str, Any]) -> N
 def test_a_running_job_cannot_climb_and_is_not_ended() -> None:
     """It was admitted before the pool became strict, or edited past the webhook."""
     made = job("other", pool="ads", priority="urgent")
-    meaning = meaning_of(made)
-    record = admit(Record(), anywhere(meaning.gang), meaning.policy, 0.0)
-    one = candidate(
-        parse_view(made), meaning, record, access_rules(map(parse_pool, [ADS, DEFAULT]))
-    )
+    parsed = parse_training_job(made)
+    record = admit(TrainingJobRecord(), anywhere(parsed.gang), parsed.policy, 0.0)
+    one = candidate(parse_view(made), parsed, record, access_rules(map(parse_pool, [ADS, DEFAULT])))
     assert one is not None
     assert (one.pool, one.priority) == ("default", 0)
 
@@ -112,7 +110,7 @@ def test_the_operator_rejects_a_job_that_may_not_use_its_pool() -> None:
 
     async def story() -> None:
         async with answering(handle) as client:
-            controller = Controller(client, Settings(Image("x:1")), Metrics())
+            controller = Controller(client, OperatorSettings(Image("x:1")), Metrics())
             controller._caches.pools.put(ADS)
             for namespace in ("other", "ads"):
                 controller._caches.jobs.put(job(namespace, pool="ads"))
@@ -126,7 +124,7 @@ def test_the_operator_rejects_a_job_that_may_not_use_its_pool() -> None:
 
 
 def allowed(job: TrainingJob, namespace: str) -> list[Problem]:
-    rules = Pools({"ads": Access(frozenset({"ads"}), 60)})
+    rules = Pools({"ads": PoolAccess(frozenset({"ads"}), 60)})
     priority = job.spec.priority
     assert isinstance(priority, int)
     return list(rules.refusals(job, priority, namespace))
@@ -150,7 +148,7 @@ def test_the_webhook_refuses_a_foreign_pool(
         "object": job("other", **{"priority": 0, **new}),
         "oldObject": job("other", **old) if old is not None else None,
     }
-    found = refusals(review, lambda obj: meaning_of(obj).job, allowed)
+    found = refusals(review, lambda obj: parse_training_job(obj).job, allowed)
     assert [one.path for one in found] == paths
 
 

@@ -15,24 +15,24 @@ from aiohttp import web
 from kube.operator import IMAGE, training_job
 from mooring.backends.kubernetes.jobs.admission import anywhere
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record, Stage
-from mooring.backends.kubernetes.jobs.status import Figures, decode, encode, urgent
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
+from mooring.backends.kubernetes.jobs.status import StatusFigures, decode, encode, urgent
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.lifecycle import JobState, MemberStatus
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
 from mooring.model.status import MemberState, Phase
-from mooring.operator.controller import Controller, Settings
+from mooring.operator.controller import Controller, OperatorSettings
 from mooring.operator.metrics import Metrics
 from unit.kubeapi.answering import answering
 
 #: What is left of etcd's 1.5 MiB for the largest spec that a file can hold, 1 MiB.
 ROOM_BYTES = 512 * 1024
-FIGURES = Figures(0, 1, "default", 1)
+FIGURES = StatusFigures(0, 1, "default", 1)
 
 
-def evicted(members: int, words: str, node: str = "n{}", cpus: int = 0) -> Record:
+def evicted(members: int, words: str, node: str = "n{}", cpus: int = 0) -> TrainingJobRecord:
     """Members that kubelets have evicted one by one, each with a text of its own."""
     chance = random.Random(7)
     ids = [MemberId("worker", index) for index in range(members)]
@@ -52,7 +52,9 @@ def evicted(members: int, words: str, node: str = "n{}", cpus: int = 0) -> Recor
     held = tuple(range(0, 2 * cpus, 2))
     slots = {one: Slot(node.format(one.index), held, (), (), bool(held)) for one in ids}
     state = JobState(Phase.RUNNING, states, epoch=1, batches=1, reason="Evicted")
-    return replace(Record(queued_at_s=1.0), stage=Stage.ADMITTED, state=state, slots=slots, epoch=1)
+    return replace(
+        TrainingJobRecord(queued_at_s=1.0), stage=Stage.ADMITTED, state=state, slots=slots, epoch=1
+    )
 
 
 EVICTED = "Evicted: The node was low on resource: memory. Threshold quantity: {}, available: {}."
@@ -69,7 +71,9 @@ EVICTED = "Evicted: The node was low on resource: memory. Threshold quantity: {}
     ],
     ids=["5,000 evicted", "10,000 with long texts", "10,000 on nodes with long names, pinned"],
 )
-def test_a_status_of_members_that_all_failed_can_be_stored_and_read_again(record: Record) -> None:
+def test_a_status_of_members_that_all_failed_can_be_stored_and_read_again(
+    record: TrainingJobRecord,
+) -> None:
     status = encode(record, FIGURES, {}, 10.0)
     assert len(json.dumps(status)) < ROOM_BYTES
     assert record.state is not None
@@ -137,16 +141,16 @@ def test_nothing_of_a_job_is_kept_when_it_is_gone() -> None:
 
     async def live() -> tuple[dict[str, int], dict[str, int]]:
         async with answering(answer) as client:
-            controller = Controller(client, Settings(Image(IMAGE)), Metrics())
+            controller = Controller(client, OperatorSettings(Image(IMAGE)), Metrics())
             caches, before = controller._caches, dict(containers(controller))
             for number in range(20):
                 made = job(f"j{number}", 10 + number)
                 caches.jobs.put(made)
-                view, meaning = parse_view(made), meaning_of(made)
-                record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
-                caches.record(view, caches.meaning(view))  # type: ignore[arg-type]
-                await controller._statuses.save(view, meaning, record, {}, 1000.0)
-                await controller._carrier.create(view, meaning, record, list(record.slots))
+                view, parsed = parse_view(made), parse_training_job(made)
+                record = admit(TrainingJobRecord(), anywhere(parsed.gang), parsed.policy, 1000.0)
+                caches.record(view, caches.parsed(view))  # type: ignore[arg-type]
+                await controller._statuses.save(view, parsed, record, {}, 1000.0)
+                await controller._writer.create(view, parsed, record, list(record.slots))
                 await controller.reconcile(view.key)
                 for cache in caches.jobs._caches.values():
                     cache.remove(view.key, view.uid)
@@ -159,4 +163,4 @@ def test_nothing_of_a_job_is_kept_when_it_is_gone() -> None:
     queue = {name for name in after if "._work." in name}
     grown = {name: size for name, size in after.items() if size > before.get(name, 0) + 1}
     assert set(grown) <= queue, grown
-    assert {"._carrier._served", "._statuses._written", "._caches._meanings"} <= set(after)
+    assert {"._writer._served", "._statuses._written", "._caches._parsed_jobs"} <= set(after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.backends.kubernetes.api.client import Client
-from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.pod_manifest import Owner
 from mooring.operator.caches import Caches
@@ -17,7 +17,7 @@ class Told:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.caches = Caches(
-            Client(Access("http://127.0.0.1:1")),
+            Client(ClusterAccess("http://127.0.0.1:1")),
             namespaces=(),
             resync_s=600.0,
             ask_kubelets=False,

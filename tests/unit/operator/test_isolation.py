@@ -19,15 +19,15 @@ from mooring.backends.kubernetes.api.cache import Cache
 from mooring.backends.kubernetes.api.client import Client
 from mooring.backends.kubernetes.api.document import Key, Object, text
 from mooring.backends.kubernetes.api.errors import ApiError, Invalid, Unreachable
-from mooring.backends.kubernetes.api.kubeconfig import Access
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
 from mooring.backends.kubernetes.api.resources import TRAINING_JOB
 from mooring.backends.kubernetes.jobs import admission
 from mooring.backends.kubernetes.jobs.admission import anywhere
 from mooring.backends.kubernetes.jobs.ask_launcher import ask_launcher
 from mooring.backends.kubernetes.jobs.live_figures import Live, pinning_of
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.live import parse_live
 from mooring.backends.kubernetes.objects.pod_manifest import Image
 from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
@@ -35,12 +35,12 @@ from mooring.backends.kubernetes.objects.token import PROOF_HEADER
 from mooring.install.status_schema import JOB_STATUS
 from mooring.launcher import proof
 from mooring.model.errors import BadInput
-from mooring.operator import caches, pulse, rounds
+from mooring.operator import caches, figures_poller, rounds
 from mooring.operator.caches import Caches
-from mooring.operator.carry import Carrier
-from mooring.operator.controller import Controller, Settings
+from mooring.operator.cluster_writer import ClusterWriter
+from mooring.operator.controller import Controller, OperatorSettings
+from mooring.operator.figures_poller import Asked
 from mooring.operator.metrics import Metrics
-from mooring.operator.pulse import Asked
 from mooring.operator.rounds import Rounds
 from mooring.operator.statuses import Statuses
 from mooring.operator.webhook import webhook_application
@@ -66,7 +66,7 @@ def stored(name: str, **kubernetes: Any) -> dict[str, Any]:
 
 def empty_caches() -> Caches:
     return Caches(
-        Client(Access("http://127.0.0.1:1")),
+        Client(ClusterAccess("http://127.0.0.1:1")),
         namespaces=(),
         resync_s=600.0,
         ask_kubelets=False,
@@ -81,7 +81,7 @@ def empty_caches() -> Caches:
 @pytest.mark.parametrize("levels", [20, 600, 100_000])
 def test_a_job_nested_too_deeply_is_refused_by_its_field(levels: int) -> None:
     with pytest.raises(BadInput, match=r"spec\.kubernetes\.volumes.*16 levels deep"):
-        meaning_of(stored("deep", volumes=[nested(levels)]))
+        parse_training_job(stored("deep", volumes=[nested(levels)]))
 
 
 def test_a_reader_that_fails_is_the_jobs_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +89,10 @@ def test_a_reader_that_fails_is_the_jobs_failure(monkeypatch: pytest.MonkeyPatch
         raise RecursionError
 
     known = empty_caches()
-    monkeypatch.setattr(caches, "meaning_of", fails)
-    meaning = known.meaning(parse_view(stored("bad")))
-    assert isinstance(meaning, BadInput)
-    assert "cannot be read (RecursionError)" in str(meaning)
+    monkeypatch.setattr(caches, "parse_training_job", fails)
+    parsed = known.parsed(parse_view(stored("bad")))
+    assert isinstance(parsed, BadInput)
+    assert "cannot be read (RecursionError)" in str(parsed)
 
 
 def test_an_object_that_cannot_be_parsed_leaves_the_others() -> None:
@@ -103,7 +103,7 @@ def test_an_object_that_cannot_be_parsed_leaves_the_others() -> None:
 
     troubles: list[str] = []
     cache: Cache[str] = Cache(
-        Client(Access("http://127.0.0.1:1")),
+        Client(ClusterAccess("http://127.0.0.1:1")),
         TRAINING_JOB,
         parse,
         changed=lambda before, after: None,
@@ -216,7 +216,7 @@ async def goes_on(task: asyncio.Task[None], seen: asyncio.Event) -> None:
 def test_a_job_that_a_look_fails_on_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         controller = Controller(
-            Client(Access("http://127.0.0.1:1")), Settings(Image("x:1")), Metrics()
+            Client(ClusterAccess("http://127.0.0.1:1")), OperatorSettings(Image("x:1")), Metrics()
         )
         seen = asyncio.Event()
 
@@ -243,7 +243,7 @@ def test_a_job_whose_figures_cannot_be_read_leaves_the_others_theirs(
             raise RecursionError
         return {"members": {"worker-0": {"step": next(steps)}}}
 
-    monkeypatch.setattr(pulse, "ask_launcher", answers)
+    monkeypatch.setattr(figures_poller, "ask_launcher", answers)
 
     async def story() -> None:
         seen, leader = asyncio.Event(), parse_pod({"metadata": {"name": "p", "namespace": "ns"}})
@@ -254,8 +254,13 @@ def test_a_job_whose_figures_cannot_be_read_leaves_the_others_theirs(
             if (live := asked.of(key[1])) is not None and live.step:
                 seen.set()
 
-        asked = pulse.Pulse(
-            Client(Access("http://127.0.0.1:1")), 0.001, lambda: jobs, changed, time.time, str
+        asked = figures_poller.FiguresPoller(
+            Client(ClusterAccess("http://127.0.0.1:1")),
+            0.001,
+            lambda: jobs,
+            changed,
+            time.time,
+            str,
         )
         await goes_on(asyncio.create_task(asked.run()), seen)
         assert asked.of("bad") is None
@@ -289,13 +294,13 @@ def test_a_status_that_is_refused_is_written_without_figures() -> None:
 
     async def story() -> None:
         async with answering(handle) as client:
-            carrier = Carrier(client, Image("x:1"))
+            writer = ClusterWriter(client, Image("x:1"))
             live = Live(examples_per_s=1.0, step=3)
-            statuses = Statuses(carrier, empty_caches().jobs, WorkQueue(), lambda uid: live)
+            statuses = Statuses(writer, empty_caches().jobs, WorkQueue(), lambda uid: live)
             job = stored("j")
-            view, meaning = parse_view(job), meaning_of(job)
-            record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
-            await statuses.save(view, meaning, record, {}, 1000.0)
+            view, parsed = parse_view(job), parse_training_job(job)
+            record = admit(TrainingJobRecord(), anywhere(parsed.gang), parsed.policy, 1000.0)
+            await statuses.save(view, parsed, record, {}, 1000.0)
 
     asyncio.run(story())
     assert [("steps" in one) for one in written] == [True, False]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.backends.kubernetes.api.connection import Call
+from mooring.backends.kubernetes.api.connection import ApiCall
 from mooring.operator.metrics import Metrics
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -16,7 +16,7 @@ _ROW = re.compile(r"^\| `(mooring_\w+)` \| (\w+) \| (.*?) \|", re.MULTILINE)
 
 def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
     metrics = Metrics()
-    metrics.call(Call("GET", "pods", 200, 0.1))
+    metrics.call(ApiCall("GET", "pods", 200, 0.1))
     found = {}
     for family in text_string_to_metric_families(metrics.text().decode()):
         if family.type == "gauge" and family.name.endswith("_created"):

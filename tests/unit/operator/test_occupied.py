@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mooring.backends.kubernetes.jobs import status
-from mooring.backends.kubernetes.jobs.admission import Candidate, occupied
+from mooring.backends.kubernetes.jobs.admission import JobCandidate, occupied
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record, Stage
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.nodes import NodeView, parse_node
 from mooring.backends.kubernetes.objects.pod_manifest import Owner
 from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
@@ -72,7 +72,7 @@ def marks(index: int = 0) -> dict[str, str]:
     }
 
 
-def holding(gpus: tuple[int, ...]) -> Candidate:
+def holding(gpus: tuple[int, ...]) -> JobCandidate:
     """A job of one worker that was admitted to these devices of the node."""
     asked = {"cpu": 1, "memory": "1Gi", "gpu": len(gpus)}
     job: dict[str, Any] = {
@@ -85,21 +85,23 @@ def holding(gpus: tuple[int, ...]) -> Candidate:
             "roles": {"worker": {"command": ["x"], "resources": asked}},
         },
     }
-    view, meaning = parse_view(job), meaning_of(job)
+    view, parsed = parse_view(job), parse_training_job(job)
     cluster, _ = occupied([], [node(4)], [])
-    plan = cluster.place(meaning.queued)
+    plan = cluster.place(parsed.queued)
     assert isinstance(plan, Plan)
     [one] = plan.placements
     moved = Placement(one.member, replace(one.slot, gpus=gpus))
-    record = admit(Record(queued_at_s=0.0), replace(plan, placements=(moved,)), meaning.policy, 0.0)
-    return Candidate(view, meaning, record, "default", 0)
+    record = admit(
+        TrainingJobRecord(queued_at_s=0.0), replace(plan, placements=(moved,)), parsed.policy, 0.0
+    )
+    return JobCandidate(view, parsed, record, "default", 0)
 
 
 def test_a_record_keeps_cpus_cells_and_devices() -> None:
     ids = [MemberId("worker", index) for index in range(2)]
     slots = {ids[0]: Slot("n0", (4, 5), (1,), (2,), exclusive=True), ids[1]: Slot("n1", ())}
-    record = replace(Record(queued_at_s=0.0), stage=Stage.QUEUED, slots=slots)
-    written = status.encode(record, status.Figures(0, 2, "default", 1), {}, 0.0)
+    record = replace(TrainingJobRecord(queued_at_s=0.0), stage=Stage.QUEUED, slots=slots)
+    written = status.encode(record, status.StatusFigures(0, 2, "default", 1), {}, 0.0)
     assert status.decode(written, ids, 0.0).slots == slots
 
 

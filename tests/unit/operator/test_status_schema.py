@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.backends.kubernetes.jobs.record import Record, Stage
-from mooring.backends.kubernetes.jobs.status import Figures, encode
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
+from mooring.backends.kubernetes.jobs.status import StatusFigures, encode
 from mooring.install.status_schema import JOB_STATUS
-from mooring.lifecycle import JobState, MemberStatus, Outcome
+from mooring.lifecycle import JobOutcome, JobState, MemberStatus
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
 from mooring.model.status import MemberState, Phase
@@ -55,10 +55,10 @@ def test_a_status_with_everything_in_it_is_kept_whole() -> None:
         restarts=1,
         started_at_s=50.0,
         restart_at_s=90.0,
-        outcome=Outcome(Phase.FAILED, "worker-1 failed"),
+        outcome=JobOutcome(Phase.FAILED, "worker-1 failed"),
         reason="worker-1 failed",
     )
-    record = Record(
+    record = TrainingJobRecord(
         stage=Stage.ADMITTED,
         epoch=3,
         restarts=1,
@@ -73,7 +73,7 @@ def test_a_status_with_everything_in_it_is_kept_whole() -> None:
         running_at_s=60.0,
         finished_at_s=100.0,
     )
-    figures = Figures(
+    figures = StatusFigures(
         1,
         2,
         "ads",

@@ -14,7 +14,7 @@ from mooring.brain.queue import (
     Groups,
     Move,
     MovePolicy,
-    NodeGroup,
+    PooledNodes,
     PoolSpec,
     Preempt,
     QueuedGang,
@@ -32,7 +32,7 @@ def gpus(number: int) -> Resources:
 
 
 POLICY = MovePolicy(short=1.0, spare=0.7, delay_s=300, rest_s=1000)
-GROUPS = Groups((NodeGroup("g0", "a", gpus(4)), NodeGroup("g1", "a", gpus(4))), POLICY)
+GROUPS = Groups((PooledNodes("g0", "a", gpus(4)), PooledNodes("g1", "a", gpus(4))), POLICY)
 PAIR = (pool("a", 4), pool("b", 4))
 
 
@@ -58,7 +58,7 @@ def test_a_group_moves_only_after_a_while_of_need_and_of_plenty() -> None:
     # Now 5 / 4 > 0.7 without g1: it stays. b owns 8 and needs 6: no longer short.
     # b could spare neither: 6 / 4 > 0.7.
     assert not groups.since.short and not groups.since.spare
-    assert groups.groups[0] == NodeGroup("g0", "b", gpus(4), 300)
+    assert groups.groups[0] == PooledNodes("g0", "b", gpus(4), 300)
     assert [each.guaranteed.gpus for each in groups.guarantees(PAIR)] == [8, 8]
 
 
@@ -130,7 +130,7 @@ def test_a_cap_is_never_raised_by_a_group() -> None:
 
 def test_a_group_that_does_not_help_stays() -> None:
     # b is short of devices; the first group has CPUs only.
-    groups = Groups((NodeGroup("g0", "a", Resources(8000)), *GROUPS.groups[1:]), POLICY)
+    groups = Groups((PooledNodes("g0", "a", Resources(8000)), *GROUPS.groups[1:]), POLICY)
     groups, _ = look(0, 0, 6, groups)
     assert look(300, 0, 6, groups)[1] == [("g1", "a", "b")]
 
@@ -160,7 +160,7 @@ def test_the_owner_of_more_takes_back_what_was_lent() -> None:
 def _groups(tape: Tape) -> Groups:
     """Up to three groups of four devices each."""
     groups = tuple(
-        NodeGroup(f"g{number}", tape.one_of(POOLS), gpus(4)) for number in range(tape.number(4))
+        PooledNodes(f"g{number}", tape.one_of(POOLS), gpus(4)) for number in range(tape.number(4))
     )
     policy = MovePolicy(
         short=tape.one_of((1.0, 1.5)),

@@ -8,7 +8,7 @@ import pytest
 from shelf import admitted, cluster, gpus, pool, queued, run, start, yielding
 
 from mooring.brain.queue import Admit, PoolSpec, QueueState, Wait, decide
-from mooring.brain.queue.pools import Ledger, check_pools, demand
+from mooring.brain.queue.pools import PoolLedger, check_pools, demand
 from mooring.model.resources import Resources
 
 
@@ -100,7 +100,7 @@ def test_a_gang_that_must_not_be_preempted_borrows_only_what_nobody_owns() -> No
 
 
 def test_what_was_borrowed_returns_with_the_end_of_the_job() -> None:
-    ledger = Ledger((pool("a", 4, 8),), gpus(12))
+    ledger = PoolLedger((pool("a", 4, 8),), gpus(12))
     shelf, capacity = cluster(3, 4)
     state = start(QueueState(capacity), shelf, queued("j", 6, pool="a"), 0.0)
     ledger.add(state.running[0])
@@ -123,7 +123,7 @@ def test_what_was_borrowed_returns_with_the_end_of_the_job() -> None:
     ],
 )
 def test_arithmetic(use: int, ask: int, within: bool, over: bool, borrowed: int | None) -> None:
-    ledger = Ledger((pool("a", 4, 8),), gpus(100))
+    ledger = PoolLedger((pool("a", 4, 8),), gpus(100))
     if use:
         shelf, capacity = cluster(1, use)
         ledger.add(start(QueueState(capacity), shelf, queued("j", use, pool="a"), 0).running[0])
@@ -155,7 +155,7 @@ def test_demand_counts_what_is_held_and_what_is_wanted() -> None:
 
 
 def test_cpu_is_divided_too_when_a_pool_says_so() -> None:
-    ledger = Ledger((PoolSpec("a", Resources(8000), Resources(8000)),), Resources(16_000, 0, 4))
+    ledger = PoolLedger((PoolSpec("a", Resources(8000), Resources(8000)),), Resources(16_000, 0, 4))
     assert ledger.divided == (0,)
     assert ledger.over_cap("a", (9000, 0, 1))
     assert not ledger.over_cap("a", (8000, 0, 99))

@@ -23,7 +23,7 @@ from mooring.brain.queue import (
     ended,
 )
 from mooring.brain.queue.order import standing
-from mooring.brain.queue.pools import Ledger
+from mooring.brain.queue.pools import PoolLedger
 from mooring.model.plan import Plan
 
 pytestmark = pytest.mark.slow
@@ -212,7 +212,7 @@ def _fewest(shelf: Shelf, winner: QueuedGang, lower: list[str]) -> int | None:
 def test_everybody_who_can_run_does_so_in_the_end(tape: Tape) -> None:
     """A finite workload: in each round one gang ends. Preempted gangs start again."""
     shelf, state = tape.cluster()
-    ledger = Ledger(state.pools, state.capacity)
+    ledger = PoolLedger(state.pools, state.capacity)
     ends = tape.number(256)
     possible = set()
     while tape.left:

@@ -10,7 +10,7 @@ from mooring.model.member import MemberId
 from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
 from mooring.simulate.scheduler import Change, Preempted, Started
-from mooring.simulate.workload import Job, RoleShape
+from mooring.simulate.workload import RoleShape, WorkloadJob
 
 GIB = 1024**3
 
@@ -27,9 +27,9 @@ def job(
     members: int = 1,
     cpus: float = 1.0,
     **more: object,
-) -> Job:
+) -> WorkloadJob:
     role = RoleShape("worker", members, Resources(int(1000 * cpus)))
-    return Job(name, arrival_s, duration_s * members, (role,), **more)  # type: ignore[arg-type]
+    return WorkloadJob(name, arrival_s, duration_s * members, (role,), **more)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -42,10 +42,10 @@ class FirstCome:
 
     def __post_init__(self) -> None:
         self._free = {one.name: one.cpu_millis for one in self.nodes}
-        self._queue: list[Job] = []
-        self._held: dict[str, tuple[Job, Plan]] = {}
+        self._queue: list[WorkloadJob] = []
+        self._held: dict[str, tuple[WorkloadJob, Plan]] = {}
 
-    def arrive(self, job: Job, now_s: float) -> None:
+    def arrive(self, job: WorkloadJob, now_s: float) -> None:
         self._queue.append(job)
 
     def end(self, job: str, now_s: float) -> None:
@@ -69,11 +69,11 @@ class FirstCome:
             changes.append(Started(first.name, plan))
         return changes
 
-    def _victim(self, head: Job) -> str | None:
+    def _victim(self, head: WorkloadJob) -> str | None:
         lower = [name for name, (one, _) in self._held.items() if one.priority < head.priority]
         return lower[-1] if lower and self.preempting else None
 
-    def _place(self, job: Job) -> Plan | None:
+    def _place(self, job: WorkloadJob) -> Plan | None:
         free = dict(self._free)
         placements = []
         for role in job.roles:
@@ -87,7 +87,7 @@ class FirstCome:
         self._free = free
         return Plan(job.name, tuple(placements))
 
-    def _give_back(self, name: str) -> Job:
+    def _give_back(self, name: str) -> WorkloadJob:
         job, plan = self._held.pop(name)
         asked = {role.name: role.resources.cpu_millis for role in job.roles}
         for placement in plan.placements:

@@ -7,14 +7,14 @@ import statistics
 
 from mooring.model.resources import Resources
 from mooring.simulate.generate import Shape, generate
-from mooring.simulate.workload import Job
+from mooring.simulate.workload import WorkloadJob
 
 GIB = 1024**3
 NODE = Resources(64_000, 256 * GIB, 8)
 TOTAL = Resources(100 * 64_000, 100 * 256 * GIB, 800)
 
 
-def made(seed: int = 1, jobs: int = 5000, shape: Shape | None = None) -> tuple[Job, ...]:
+def made(seed: int = 1, jobs: int = 5000, shape: Shape | None = None) -> tuple[WorkloadJob, ...]:
     return generate(seed, jobs, TOTAL, NODE, shape or Shape()).jobs
 
 

@@ -12,11 +12,11 @@ from mooring.model.plan import Placement, Plan, Slot
 from mooring.model.resources import Resources
 from mooring.simulate.metrics import BrokenPromise, Meter
 from mooring.simulate.run import Simulated, simulate
-from mooring.simulate.scheduler import Change, Resized, Started
-from mooring.simulate.workload import Job, Pool, Workload
+from mooring.simulate.scheduler import Change, PlanResized, Started
+from mooring.simulate.workload import Workload, WorkloadJob, WorkloadPool
 
 
-def run(*jobs: Job, nodes: int = 1, preempting: bool = False) -> Simulated:
+def run(*jobs: WorkloadJob, nodes: int = 1, preempting: bool = False) -> Simulated:
     cluster = [node(f"n{index}") for index in range(nodes)]
     scheduler = FirstCome(cluster, preempting)
     return simulate(Workload(tuple(jobs)), cluster, scheduler, round_s=0.0)
@@ -91,7 +91,7 @@ class Growing(FirstCome):
     def decide(self, now_s: float) -> Sequence[Change]:
         if now_s < 6.0:
             return [Started("elastic", slots("elastic", 2))]
-        return [Started("other", slots("other", 1)), Resized("elastic", slots("elastic", 4))]
+        return [Started("other", slots("other", 1)), PlanResized("elastic", slots("elastic", 4))]
 
     def end(self, job: str, now_s: float) -> None:
         pass
@@ -134,7 +134,7 @@ def test_the_same_workload_gives_the_same_figures() -> None:
 
 
 def test_a_node_given_away_twice_is_a_defect() -> None:
-    meter = Meter([node("n0")], [Pool("default")])
+    meter = Meter([node("n0")], [WorkloadPool("default")])
     places = tuple(Placement(MemberId("worker", i), Slot("n0", ())) for i in range(3))
     meter.held(job("a", members=3), Plan("a", places))
     with pytest.raises(BrokenPromise):
@@ -142,7 +142,7 @@ def test_a_node_given_away_twice_is_a_defect() -> None:
 
 
 def test_a_pool_above_its_cap_is_a_defect() -> None:
-    meter = Meter([node("n0")], [Pool("default", cap=Resources(2000, 0, 0))])
+    meter = Meter([node("n0")], [WorkloadPool("default", cap=Resources(2000, 0, 0))])
     places = tuple(Placement(MemberId("worker", i), Slot("n0", ())) for i in range(3))
     with pytest.raises(BrokenPromise):
         meter.held(job("a", members=3), Plan("a", places))

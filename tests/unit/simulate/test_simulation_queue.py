@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mooring.brain.packing import Budget
+from mooring.brain.packing import SearchBudget
 from mooring.brain.queue import (
     Decision,
     Groups,
     MovePolicy,
-    NodeGroup,
+    PooledNodes,
     QueueState,
     decide,
 )
@@ -30,7 +30,7 @@ from mooring.simulate import report
 from mooring.simulate.run import Simulated, simulate
 from mooring.simulate.schedule import QueueScheduler
 from mooring.simulate.scheduler import Change
-from mooring.simulate.workload import Job, Pool, RoleShape, Workload, in_order
+from mooring.simulate.workload import RoleShape, Workload, WorkloadJob, WorkloadPool, in_order
 
 NODES = [node("n0", 4, gpus=2), node("n1", 8, gpus=4), node("n2", 2)]
 
@@ -56,7 +56,7 @@ class Cold:
     def packable(self, gangs: Sequence[Gang]) -> bool:
         return self._state.packable(gangs)
 
-    def pack(self, gangs: Sequence[Gang], budget: Budget) -> tuple[Plan, ...] | None:
+    def pack(self, gangs: Sequence[Gang], budget: SearchBudget) -> tuple[Plan, ...] | None:
         return self._state.pack(gangs, budget)
 
 
@@ -68,15 +68,15 @@ class OneByOne(QueueScheduler):
 
     def _decisions(self, now_s: float) -> Sequence[Decision]:
         waiting = tuple(self._waiting.values())
-        running = tuple(self._books.running.values())
+        running = tuple(self._queue_index.running.values())
         pools = self._groups.guarantees(self._pools)
         state = QueueState(self._capacity, waiting, running, pools)
         return decide(state, Cold(self.cluster), now_s)
 
 
-def gpu_job(name: str, members: int, duration_s: float = 100.0) -> Job:
+def gpu_job(name: str, members: int, duration_s: float = 100.0) -> WorkloadJob:
     role = RoleShape("worker", members, Resources(1000, GIB, 1))
-    return Job(name, 0.0, members * duration_s, (role,))
+    return WorkloadJob(name, 0.0, members * duration_s, (role,))
 
 
 def test_four_gangs_of_four_gpus_on_twelve_never_lock_each_other_out() -> None:
@@ -108,7 +108,7 @@ def test_a_group_of_nodes_goes_to_the_pool_that_needs_it_and_stays_for_a_while()
     second = replace(gpu_job("second", 8, 300.0), pool="b", arrival_s=500.0)
     work = Workload((first, second))
     owners = tuple(
-        NodeGroup(each.name, "a" if index == 0 else "b", each.capacity)
+        PooledNodes(each.name, "a" if index == 0 else "b", each.capacity)
         for index, each in enumerate(cluster)
     )
     stay, move = Groups(owners), Groups(owners, MovePolicy(delay_s=100.0, rest_s=200.0))
@@ -141,18 +141,18 @@ def test_a_job_that_never_fits_is_named_with_a_sentence() -> None:
 
 def test_guarantees_beyond_the_cluster_are_bad_input() -> None:
     with pytest.raises(BadInput, match="guarantees"):
-        QueueScheduler(NODES, [Pool("greedy", Resources(10**6))])
+        QueueScheduler(NODES, [WorkloadPool("greedy", Resources(10**6))])
 
 
 @st.composite
 def workloads(draw: st.DrawFn, divided: bool) -> Workload:
     pools = (
         (
-            Pool("a", Resources(4000, 16 * GIB, 2), Resources(10_000, 90 * GIB, 5), 2.0),
-            Pool("b", Resources(4000, 16 * GIB, 2)),
+            WorkloadPool("a", Resources(4000, 16 * GIB, 2), Resources(10_000, 90 * GIB, 5), 2.0),
+            WorkloadPool("b", Resources(4000, 16 * GIB, 2)),
         )
         if divided
-        else (Pool("a"), Pool("b"))
+        else (WorkloadPool("a"), WorkloadPool("b"))
     )
     jobs = []
     for index in range(draw(st.integers(1, 12))):
@@ -161,7 +161,7 @@ def workloads(draw: st.DrawFn, divided: bool) -> Workload:
         duration_s = draw(st.sampled_from((5.0, 20.0, 300.0)))
         elastic = draw(st.booleans()) and draw(st.booleans())
         jobs.append(
-            Job(
+            WorkloadJob(
                 f"j{index}",
                 draw(st.sampled_from((0.0, 0.0, 3.0, 7.5, 40.0))),
                 duration_s * members,

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.stalls import Progress
+from mooring.stalls import ProgressTracker
 from mooring.wire import Record
 from mooring.wire.members import Ready, Step
 from mooring.wire.samples import Sample
 
 
-def told(*records: Record) -> Progress:
-    progress = Progress()
+def told(*records: Record) -> ProgressTracker:
+    progress = ProgressTracker()
     progress.add("worker-0", Ready(0.0))
     for record in records:
         progress.add("worker-0", record)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from mooring.stacks.classify import Frame, Stack
-from mooring.stalls import Standing, judge
+from mooring.stalls import StandingProcess, judge
 from mooring.stalls.standing import parse_dump
 
 TORCH = "/v/lib/python3.11/site-packages/torch"
@@ -34,9 +34,9 @@ def rank(
     cpus: float = 0.0,
     state: str = "sleeping",
     kernel: str = "futex_do_wait",
-) -> Standing:
+) -> StandingProcess:
     threads = (("MainThread", stack),) if stack else ()
-    return Standing(f"worker-{number}", 100 + number, state, cpus, threads, kernel)
+    return StandingProcess(f"worker-{number}", 100 + number, state, cpus, threads, kernel)
 
 
 def test_who_sleeps_elsewhere_has_not_arrived() -> None:
@@ -78,8 +78,8 @@ def test_a_stopped_process_is_named_wherever_it_is() -> None:
 
 def test_a_stopped_server_is_named_and_one_that_serves_is_not() -> None:
     chief = rank(0, BARRIER)
-    serving = Standing("ps-0", 7, "sleeping", 0.0, (("MainThread", SERVE),), serves=True)
-    stopped = Standing("ps-1", 8, "stopped", 0.0, (("MainThread", SERVE),), serves=True)
+    serving = StandingProcess("ps-0", 7, "sleeping", 0.0, (("MainThread", SERVE),), serves=True)
+    stopped = StandingProcess("ps-1", 8, "stopped", 0.0, (("MainThread", SERVE),), serves=True)
     assert judge([chief, serving, stopped]).missing == ("ps-1",)
     assert judge([chief, serving]).missing == ()
 
@@ -101,7 +101,7 @@ def test_all_in_the_same_collective() -> None:
 
 
 def test_who_ended_is_missed_by_those_who_wait_alone() -> None:
-    gone = Standing("worker-1", state="ended", exit_code=0)
+    gone = StandingProcess("worker-1", state="ended", exit_code=0)
     found = judge([rank(0, BACKWARD), gone])
     assert found.hang
     assert found.missing == ("worker-1",)
@@ -118,7 +118,10 @@ def test_nobody_computes_and_nobody_waits() -> None:
 
 def test_without_stacks_nobody_is_blamed() -> None:
     note = "py-spy is not installed"
-    blind = [Standing(f"worker-{i}", i, "sleeping", 0.0, kernel="futex", note=note) for i in (0, 1)]
+    blind = [
+        StandingProcess(f"worker-{i}", i, "sleeping", 0.0, kernel="futex", note=note)
+        for i in (0, 1)
+    ]
     found = judge(blind)
     assert found.missing == ()
     assert note in found.says
@@ -140,7 +143,7 @@ def test_a_dump_is_read_with_the_main_thread_first() -> None:
     threads = parse_dump(text, 7)
     assert [name for name, _ in threads] == ["7", "pin"]
     assert [frame.name for frame in threads[0][1]] == ["outer", "inner"]
-    kept = Standing("worker-0", 7, "sleeping", 0.0, threads, "futex").text()
+    kept = StandingProcess("worker-0", 7, "sleeping", 0.0, threads, "futex").text()
     assert "worker-0 (process 7): sleeping, 0 % of a CPU, in the kernel: futex" in kept
     assert kept.index("inner (/a.py:2)") < kept.index("outer (/a.py:0)")
 

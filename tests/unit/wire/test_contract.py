@@ -88,5 +88,5 @@ def test_a_meeting_is_written_without_its_token() -> None:
 def test_versions_agree_and_another_one_is_refused() -> None:
     assert launcher.VERSION == CONTRACT_VERSION
     document = {**contract_document(Contract(**LEAST)), "version": 99}  # type: ignore[arg-type]
-    with pytest.raises(launcher.LauncherError, match="version is 99"):
+    with pytest.raises(launcher.LaunchError, match="version is 99"):
         launcher.Contract(document)

@@ -24,7 +24,7 @@ from mooring.wire.contract import (
 
 
 @dataclass(frozen=True)
-class Settings:
+class LauncherSettings:
     """What of the job concerns every launcher alike."""
 
     working_dir: Path
@@ -39,9 +39,9 @@ class Settings:
     """Whether the launchers look at what the programs do, and this process at a standstill."""
 
 
-def settings_of(job: TrainingJob, working_dir: Path, *, looks: bool) -> Settings:
+def settings_of(job: TrainingJob, working_dir: Path, *, looks: bool) -> LauncherSettings:
     spec = job.spec
-    return Settings(
+    return LauncherSettings(
         working_dir=working_dir,
         threads=None if spec.threads == "auto" else spec.threads,
         start_timeout_s=spec.start_timeout_s,
@@ -54,7 +54,7 @@ def settings_of(job: TrainingJob, working_dir: Path, *, looks: bool) -> Settings
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class AttemptSettings:
     """What the runtime arranged for one attempt of a member."""
 
     cgroup_procs: Sequence[str]
@@ -69,7 +69,9 @@ class Surroundings:
     """Members that run on its CPUs, itself included: they divide what looks may cost there."""
 
 
-def write_contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Path:
+def write_contract(
+    run: RunRecord, settings: LauncherSettings, order: Order, around: AttemptSettings
+) -> Path:
     """Write the member's folder (its files, its contract) and return the contract's path."""
     folder = run.member_dir(order.member.name)
     make_folder(folder)
@@ -82,7 +84,9 @@ def write_contract(run: RunRecord, settings: Settings, order: Order, around: Sur
     return path
 
 
-def _contract(run: RunRecord, settings: Settings, order: Order, around: Surroundings) -> Contract:
+def _contract(
+    run: RunRecord, settings: LauncherSettings, order: Order, around: AttemptSettings
+) -> Contract:
     member, slot, launch = order.member, order.slot, order.launch
     pinned = member.pinning is not Pinning.NONE
     agent = None

@@ -22,7 +22,7 @@ THIS_MACHINE = "this machine"
 
 
 @dataclass(frozen=True)
-class Holder:
+class RunHoldings:
     """One run and what its members hold."""
 
     run: str
@@ -31,7 +31,9 @@ class Holder:
 
 def with_holders(refusal: Refusal) -> Refusal:
     """The refusal of a job on this machine, with who holds what it misses in its sentence."""
-    holders = [Holder(run.info.id, tuple(read_holdings(run.plan_file))) for run in holding_runs()]
+    holders = [
+        RunHoldings(run.info.id, tuple(read_holdings(run.plan_file))) for run in holding_runs()
+    ]
     said = list(held_sentences(refusal, this_machine(), holders))
     return replace(refusal, sentence="; ".join([of_machine(refusal.sentence), *said]))
 
@@ -41,7 +43,9 @@ def of_machine(sentence: str) -> str:
     return sentence.replace(NOT_EVEN_EMPTY, "it would not fit even on the empty machine")
 
 
-def held_sentences(refusal: Refusal, machine: Node, holders: Sequence[Holder]) -> Iterator[str]:
+def held_sentences(
+    refusal: Refusal, machine: Node, holders: Sequence[RunHoldings]
+) -> Iterator[str]:
     """Of each amount that nodes had too little of: how much of it which members hold."""
     reasons = {reason for verdict in refusal.verdicts for reason in verdict.reasons}
     missing = {reason.partition(" (")[0] for reason in reasons}
@@ -79,7 +83,7 @@ def _about(memory_bytes: int) -> str:
 
 
 def _of(
-    holders: Iterable[Holder], wanted: Callable[[Holding], bool]
+    holders: Iterable[RunHoldings], wanted: Callable[[Holding], bool]
 ) -> list[tuple[str, list[Holding]]]:
     found = ((each.run, [one for one in each.holdings if wanted(one)]) for each in holders)
     return [(run, holdings) for run, holdings in found if holdings]

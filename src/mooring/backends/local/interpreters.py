@@ -151,7 +151,7 @@ def _is_dir(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Answer:
+class InterpreterInfo:
     """What an interpreter says of itself. `modules`: those of the asked that it could import."""
 
     version: str
@@ -160,7 +160,7 @@ class Answer:
     """Its packages are the operating system's: pip refuses to add any."""
 
 
-def glance(interpreter: Interpreter, needed: frozenset[str]) -> Answer | None:
+def glance(interpreter: Interpreter, needed: frozenset[str]) -> InterpreterInfo | None:
     """What the files of an environment tell without starting it: enough, or None.
 
     Packages that lie elsewhere are not seen, so who misses one of `needed` here asks again.
@@ -181,7 +181,7 @@ def glance(interpreter: Interpreter, needed: frozenset[str]) -> Answer | None:
     for name in needed:
         if not (packages / name / "__init__.py").is_file():
             return None
-    return Answer(".".join(version.groups()), needed, is_managed=False)
+    return InterpreterInfo(".".join(version.groups()), needed, is_managed=False)
 
 
 def ask(
@@ -192,7 +192,7 @@ def ask(
     folder: str = "",
     environ: Mapping[str, str],
     cwd: Path,
-) -> Answer | None:
+) -> InterpreterInfo | None:
     """Start the interpreter once and ask for its version and modules, none of which is imported.
 
     `options` are letters of Python's own options, `folder` is where the program's script is.
@@ -215,5 +215,5 @@ def ask(
     for line in done.stdout.decode("utf-8", "replace").splitlines():
         if line.startswith(_ANSWER):
             version, managed, *found = line.removeprefix(_ANSWER).split()
-            return Answer(version, frozenset(found), managed == "managed")
+            return InterpreterInfo(version, frozenset(found), managed == "managed")
     return None

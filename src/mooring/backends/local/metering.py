@@ -25,7 +25,7 @@ Counters = Callable[[], Mapping[str, tuple[int, int]]]
 
 
 @dataclass(frozen=True)
-class MachineUse:
+class MachineCounters:
     """CPU time that all processes of the machine have used since it started, and its memory."""
 
     cpu_s: float
@@ -34,13 +34,13 @@ class MachineUse:
     memory_bytes: int
 
 
-def machine_use() -> MachineUse | None:
+def machine_use() -> MachineCounters | None:
     """None where there is no /proc."""
     try:
         ticks = [int(field) for field in _STAT.read_text().split("\n", 1)[0].split()[1:]]
         rows = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines() if ":" in line)
         sizes = {name: int(rest.split()[0]) * 1024 for name, rest in rows.items() if rest.split()}
-        return MachineUse(
+        return MachineCounters(
             round(_TICK_S * sum(ticks[place] for place in _USED), 2),
             os.cpu_count() or 1,
             sizes["MemAvailable"],

@@ -17,8 +17,8 @@ from types import MappingProxyType
 
 from mooring import frameworks
 from mooring.backends.local import interpreters
-from mooring.backends.local.interpreters import Answer, Interpreter
-from mooring.backends.local.sources import Scan, Sources, imports_of, scan
+from mooring.backends.local.interpreters import Interpreter, InterpreterInfo
+from mooring.backends.local.sources import ModuleSources, Scan, imports_of, scan
 from mooring.frameworks.commands import PythonCommand, python_command, with_interpreter
 from mooring.model.engine import Engine
 from mooring.model.errors import NotInstalled
@@ -142,7 +142,7 @@ class _Looker:
     engine: Engine | None
     cwd: Path
     chosen: Interpreter | None
-    _answers: dict[tuple[object, ...], Answer | None] = field(default_factory=dict)
+    _answers: dict[tuple[object, ...], InterpreterInfo | None] = field(default_factory=dict)
     _scans: dict[PythonCommand, Scan] = field(default_factory=dict)
 
     @property
@@ -176,7 +176,7 @@ class _Looker:
         missing: list[Missing],
     ) -> RoleProgram:
         """A command that is not Python's, but may start the job's: `torchrun`, a shell."""
-        sources = Sources(self.cwd)
+        sources = ModuleSources(self.cwd)
         sources.hash_words(program.argv)
         program = replace(program, missing=tuple(missing), hashes=sources.hashes)
         if interpreter is None or not program.argv:
@@ -231,7 +231,7 @@ class _Looker:
         command: PythonCommand,
         folder: Path,
         environ: Mapping[str, str],
-    ) -> Answer | None:
+    ) -> InterpreterInfo | None:
         key = (path, command.path_options, folder, *_of_python(environ))
         if key not in self._answers:
             self._answers[key] = interpreters.ask(
@@ -262,7 +262,7 @@ class _Looker:
 
 
 def _missing_modules(
-    command: PythonCommand, lacks: list[Engine], path: str, where: str, answer: Answer
+    command: PythonCommand, lacks: list[Engine], path: str, where: str, answer: InterpreterInfo
 ) -> list[Missing]:
     if not lacks:
         return []
@@ -284,7 +284,7 @@ def system_line(engine: Engine) -> str:
     return f"{manager} install {packages[manager]}"
 
 
-def _pip_line(interpreter: str, packages: list[str], answer: Answer) -> str:
+def _pip_line(interpreter: str, packages: list[str], answer: InterpreterInfo) -> str:
     python, package = shlex.quote(interpreter), " ".join(packages)
     if answer.is_managed:
         # pip refuses to change the operating system's own packages.

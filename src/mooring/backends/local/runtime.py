@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mooring.backends.base import Order
 from mooring.backends.local import cgroups, owners, processes
-from mooring.backends.local.contract import Settings, Surroundings, write_contract
+from mooring.backends.local.contract import AttemptSettings, LauncherSettings, write_contract
 from mooring.backends.local.fork_server import ForkServer
 from mooring.backends.local.launchers import UNKNOWN_CODE, LauncherProcess, Launchers
 from mooring.backends.local.nodes import LocalNodes, holdings_of_others
@@ -66,7 +66,7 @@ class LocalRuntime:
         self,
         run: RunRecord,
         nodes: LocalNodes,
-        settings: Settings,
+        settings: LauncherSettings,
         inherited: Mapping[str, str] = os.environ,
         fork_server: ForkServer | None = None,
     ) -> None:
@@ -272,7 +272,7 @@ class LocalRuntime:
             memory_bytes=member.resources.memory_bytes or None,
         )
         joins = self._groups.make(member.name, limits) if self._groups else []
-        around = Surroundings(
+        around = AttemptSettings(
             joins,
             self._nodes.namespace_of(order.slot.node),
             self._hosts_file,

@@ -19,7 +19,7 @@ _MOST_FILES = 500
 _TEXT = re.compile(r"""["']([A-Za-z_][A-Za-z0-9_]{0,63})["']""")
 
 
-class Sources:
+class ModuleSources:
     """Reads modules below one folder, and remembers the hash of each."""
 
     def __init__(self, folder: Path) -> None:
@@ -106,13 +106,13 @@ def imports_of(command: PythonCommand, cwd: Path, *, follow: bool = True) -> Imp
     return read_imports(text, package, sources.read_module if follow else lambda name: None)
 
 
-def _program(command: PythonCommand, cwd: Path) -> tuple[Sources, str | None, str]:
+def _program(command: PythonCommand, cwd: Path) -> tuple[ModuleSources, str | None, str]:
     """Its files, the text of the first, and the package that this is a module of."""
     if command.script is not None:
         path = cwd / command.script
-        sources = Sources(path.parent)
+        sources = ModuleSources(path.parent)
         return sources, sources.read_file(path), ""
-    sources = Sources(cwd)
+    sources = ModuleSources(cwd)
     if command.module is None:
         return sources, command.code, ""
     found = sources.read_module(command.module)

@@ -40,7 +40,7 @@ class Script:
     refuses: str = ""
 
 
-class Clock:
+class VirtualClock:
     """Virtual time: it never goes back, and moves only when somebody waits."""
 
     def __init__(self, now_s: float = 0.0) -> None:
@@ -72,11 +72,14 @@ class SimulatedRuntime:
     """Carries out one job on nodes that are only described. See `mooring.backends.base.Runtime`."""
 
     def __init__(
-        self, snapshot: Snapshot, script: Callable[[Order], Script], clock: Clock | None = None
+        self,
+        snapshot: Snapshot,
+        script: Callable[[Order], Script],
+        clock: VirtualClock | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._script = script
-        self.clock = clock or Clock()
+        self.clock = clock or VirtualClock()
         self._attempts: dict[MemberId, _Attempt] = {}
         self._next_port = _FIRST_PORT
         self._hosts = {

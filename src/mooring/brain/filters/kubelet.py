@@ -38,13 +38,13 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
     policy = node.kubelet
     if policy is None or not want.cuts:
         return ()
-    from mooring.brain.kubelet import Rejection, threads_per_core
+    from mooring.brain.kubelet import KubeletRejection, threads_per_core
 
     unfit = _cannot(want, policy, threads_per_core(node))
     if unfit:
         return (f"{NOT_ADMITTED} ({unfit})",)
     answer = board.layout.pool.admission(int(board.free.state[index]), want)
-    if isinstance(answer, Rejection):
+    if isinstance(answer, KubeletRejection):
         return (f"{NOT_ADMITTED} ({answer.reason.value}: {answer.sentence})",)
     return ()
 

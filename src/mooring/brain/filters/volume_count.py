@@ -11,7 +11,7 @@ import numpy as np
 
 from mooring.brain.attachments import Attachments, key_of
 from mooring.brain.board import Board
-from mooring.brain.layout import Amounts, Layout, Rows
+from mooring.brain.layout import Amounts, ClusterLayout, Rows
 from mooring.brain.registry import Objections, add_filter
 from mooring.brain.want import Want
 
@@ -29,7 +29,7 @@ def volume_count(want: Want, board: Board, rows: Rows) -> Objections:
     return found
 
 
-def exceeded(want: Want, layout: Layout, there: Attachments, node: int) -> bool:
+def exceeded(want: Want, layout: ClusterLayout, there: Attachments, node: int) -> bool:
     """Would one such member more be too much for this node?"""
     for driver, more in _more(want, there).items():
         left = spare(driver, layout, there)
@@ -38,7 +38,7 @@ def exceeded(want: Want, layout: Layout, there: Attachments, node: int) -> bool:
     return False
 
 
-def spare(driver: str, layout: Layout, there: Attachments) -> Amounts | None:
+def spare(driver: str, layout: ClusterLayout, there: Attachments) -> Amounts | None:
     """How many volumes the driver may still attach, by node; None if no node limits it."""
     limits = layout.volume_limits.get(driver)
     return None if limits is None else limits - there.counts(driver)

@@ -4,16 +4,16 @@ Pure, and without the rest of the brain: a node, what is free, the pod's contain
 kubelet's settings go in; the CPUs and devices it would hand out, or its rejection, come out.
 """
 
-from mooring.brain.kubelet.admission import Admission, Reason, Rejection, admit
+from mooring.brain.kubelet.admission import KubeletAdmission, KubeletRejection, Reason, admit
 from mooring.brain.kubelet.containers import Container, GpuPodProblem, gpu_pod_problem
 from mooring.brain.kubelet.layout import threads_per_core
 
 __all__ = [
-    "Admission",
     "Container",
     "GpuPodProblem",
+    "KubeletAdmission",
+    "KubeletRejection",
     "Reason",
-    "Rejection",
     "admit",
     "gpu_pod_problem",
     "threads_per_core",

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from mooring.brain.kubelet import devices, static_cpus
 from mooring.brain.kubelet.containers import Container, exclusive_cpus
-from mooring.brain.kubelet.layout import Layout, layout_of, to_bits, to_ids
+from mooring.brain.kubelet.layout import CpuLayout, layout_of, to_bits, to_ids
 from mooring.brain.kubelet.topology import Affinity, Demand, decide
 from mooring.model.cluster import Gpu, KubeletPolicy, Node, TopologyManager, TopologyScope
 
@@ -31,7 +31,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Admission:
+class KubeletAdmission:
     """`cpus` and `gpus` by container; a container without CPUs of its own runs on `shared`.
 
     `cells` are those of the CPUs and devices that were given; `shared` is the pool that is left
@@ -49,7 +49,7 @@ class Admission:
 
 
 @dataclass(frozen=True)
-class Rejection:
+class KubeletRejection:
     reason: Reason
     sentence: str
 
@@ -60,7 +60,7 @@ def admit(
     free_gpus: frozenset[int],
     containers: Sequence[Container],
     policy: KubeletPolicy,
-) -> Admission | Rejection:
+) -> KubeletAdmission | KubeletRejection:
     """The kubelet's answer for a pod of these containers, given what nobody holds exclusively."""
     pod = _Pod(node, free_cpus, free_gpus, containers, policy)
     everywhere: Affinity | None = None
@@ -121,20 +121,20 @@ class _Pod:
         homes = [gpu.cell for gpu in self.gpus]
         return [homes.count(cell) for cell in self.layout.cell_ids]
 
-    def take_gpus(self, count: int, affinity: Affinity) -> Rejection | None:
+    def take_gpus(self, count: int, affinity: Affinity) -> KubeletRejection | None:
         if not count:
             self.taken_gpus.append(())
             return None
         chosen = devices.choose(self.gpus, count, _cells(self.layout, affinity))
         if chosen is None:
-            return Rejection(
+            return KubeletRejection(
                 Reason.UNEXPECTED, f"{_many(count, 'GPU')} wanted, {len(self.gpus)} free"
             )
         self.taken_gpus.append(chosen)
         self.gpus = [gpu for gpu in self.gpus if gpu not in chosen]
         return None
 
-    def take_cpus(self, count: int, affinity: Affinity) -> Rejection | None:
+    def take_cpus(self, count: int, affinity: Affinity) -> KubeletRejection | None:
         if not count:
             self.taken_cpus.append(0)
             return None
@@ -146,7 +146,7 @@ class _Pod:
         chosen = static_cpus.allocate(self.layout, self.free, count, near, by_cache)
         if chosen is None:
             free = self.free.bit_count()
-            return Rejection(
+            return KubeletRejection(
                 Reason.UNEXPECTED,
                 f"{_many(count, 'exclusive CPU')} wanted, {free} free{self._kept()}",
             )
@@ -155,18 +155,18 @@ class _Pod:
         self.pool &= ~chosen
         return None
 
-    def _splits_cores(self, count: int) -> Rejection | None:
+    def _splits_cores(self, count: int) -> KubeletRejection | None:
         if not self.policy.full_physical_cores_only:
             return None
         threads = self.layout.cpus_per_core
         if count % threads:
-            return Rejection(
+            return KubeletRejection(
                 Reason.SMT,
                 f"{_many(count, 'CPU')} cannot be whole cores of {threads} threads; "
                 f"{-(-count // threads) * threads} could",
             )
         if count > self.free.bit_count():
-            return Rejection(
+            return KubeletRejection(
                 Reason.SMT,
                 f"{_many(count // threads, 'whole core')} of {_many(threads, 'thread')} wanted, "
                 f"{self.free.bit_count() // threads} free{self._kept()}",
@@ -177,7 +177,7 @@ class _Pod:
         reserved = len(self.policy.reserved_cpus)
         return f" ({reserved} kept by the kubelet)" if reserved else ""
 
-    def misaligned(self, cpus: int, gpus: int) -> Rejection:
+    def misaligned(self, cpus: int, gpus: int) -> KubeletRejection:
         """Names what each cell has, because that is what would have to change."""
         parts = []
         if cpus:
@@ -199,18 +199,20 @@ class _Pod:
             if self.policy.topology_manager is TopologyManager.SINGLE_NUMA_NODE
             else "as few NUMA cells as they need"
         )
-        return Rejection(
+        return KubeletRejection(
             Reason.TOPOLOGY, f"no room for {' and '.join(parts)} together in {where}: {has} free"
         )
 
-    def admission(self) -> Admission | Rejection:
+    def admission(self) -> KubeletAdmission | KubeletRejection:
         if not self.pool and not all(self.taken_cpus):
-            return Rejection(Reason.UNEXPECTED, "no CPU is left for containers that share CPUs")
+            return KubeletRejection(
+                Reason.UNEXPECTED, "no CPU is left for containers that share CPUs"
+            )
         cells = {gpu.cell for gpus in self.taken_gpus for gpu in gpus}
         for cell, mask in zip(self.layout.cell_ids, self.layout.cells, strict=True):
             if any(mask & cpus for cpus in self.taken_cpus):
                 cells.add(cell)
-        return Admission(
+        return KubeletAdmission(
             tuple(frozenset(to_ids(cpus)) for cpus in self.taken_cpus),
             tuple(frozenset(gpu.index for gpu in gpus) for gpus in self.taken_gpus),
             tuple(sorted(cells)),
@@ -218,7 +220,7 @@ class _Pod:
         )
 
 
-def _cells(layout: Layout, affinity: Affinity) -> list[int] | None:
+def _cells(layout: CpuLayout, affinity: Affinity) -> list[int] | None:
     if affinity.cells is None:
         return None
     return [layout.cell_ids[bit] for bit in to_ids(affinity.cells)]

@@ -27,7 +27,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Cache:
+class L3Cache:
     """The CPUs of one cell that share an L3 cache, with their cores by number."""
 
     mask: int
@@ -43,7 +43,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CpuLayout:
     """`cells` and `sockets` are in the order of their numbers; bit i of a cell set is `cells[i]`.
 
     `cpus_per_core` and `cpus_per_socket` are averages rounded down, as the kubelet has them: a
@@ -59,7 +59,7 @@ class Layout:
     cpus_per_core: int
     cpus_per_socket: int
     smallest_cell: int
-    caches: dict[int, tuple[Cache, ...]]
+    caches: dict[int, tuple[L3Cache, ...]]
     """CPUs of a cell -> its L3 caches by number."""
     cell_sizes: tuple[int, ...]
     gpus_in_cell: tuple[int, ...]
@@ -100,10 +100,10 @@ def to_ids(bits: int) -> list[int]:
     return [number for number, digit in enumerate(bin(bits)[:1:-1]) if digit == "1"]
 
 
-_kept: dict[tuple[int, int], tuple[tuple[Cpu, ...], tuple[Gpu, ...], Layout]] = {}
+_kept: dict[tuple[int, int], tuple[tuple[Cpu, ...], tuple[Gpu, ...], CpuLayout]] = {}
 
 
-def layout_of(node: Node) -> Layout:
+def layout_of(node: Node) -> CpuLayout:
     """The node's layout; kept by the identity of its parts, which are never changed."""
     key = (id(node.cpus), id(node.gpus))
     known = _kept.get(key)
@@ -121,7 +121,7 @@ def threads_per_core(node: Node) -> int:
     return layout_of(node).cpus_per_core
 
 
-def _build(node: Node) -> Layout:
+def _build(node: Node) -> CpuLayout:
     cpus = node.cpus
     cells = _grouped(cpus, lambda cpu: cpu.cell)
     sockets = _grouped(cpus, lambda cpu: cpu.socket)
@@ -137,11 +137,11 @@ def _build(node: Node) -> Layout:
     if cells_first:
         uppers, lowers = lowers, uppers
     leaves = tuple(Leaf(mask, tuple(core for core in cores if core & mask)) for mask in lowers)
-    caches: dict[int, list[Cache]] = {mask: [] for mask in cell_masks}
+    caches: dict[int, list[L3Cache]] = {mask: [] for mask in cell_masks}
     for (cell, _), mask in sorted(_grouped(cpus, lambda cpu: (cpu.cell, cpu.l3)).items()):
         inside = tuple(core for core in cores if core & mask)
-        caches[cells[cell]].append(Cache(mask, inside))
-    return Layout(
+        caches[cells[cell]].append(L3Cache(mask, inside))
+    return CpuLayout(
         every_cpu=to_bits(cpu.id for cpu in cpus),
         cell_ids=cell_ids,
         cells=cell_masks,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mooring.brain.kubelet.layout import Branch, Cache, Layout, Leaf, to_bits, to_ids
+from mooring.brain.kubelet.layout import Branch, CpuLayout, L3Cache, Leaf, to_bits, to_ids
 
 
 def allocate(
-    layout: Layout, free: int, count: int, near: int | None, by_cache: bool = False
+    layout: CpuLayout, free: int, count: int, near: int | None, by_cache: bool = False
 ) -> int | None:
     """`count` of the `free` CPUs as a bit set, those in the CPUs `near` first; None = too few.
 
@@ -29,7 +29,7 @@ def allocate(
     return None if rest is None else taken | rest
 
 
-def take(layout: Layout, free: int, count: int, by_cache: bool = False) -> int | None:
+def take(layout: CpuLayout, free: int, count: int, by_cache: bool = False) -> int | None:
     """`count` of the `free` CPUs; None if there are fewer."""
     if count > free.bit_count():
         return None
@@ -50,7 +50,7 @@ def take(layout: Layout, free: int, count: int, by_cache: bool = False) -> int |
     return free & ~left
 
 
-def _take_groups(layout: Layout, free: int, count: int, upper: bool) -> int:
+def _take_groups(layout: CpuLayout, free: int, count: int, upper: bool) -> int:
     """What is left of `free` after taking whole sockets or cells, at most `count` CPUs.
 
     Cells may differ in size; a socket must have the average size to be taken whole.
@@ -73,7 +73,7 @@ def _take_groups(layout: Layout, free: int, count: int, upper: bool) -> int:
     return left
 
 
-def _take_caches(layout: Layout, free: int, count: int) -> int:
+def _take_caches(layout: CpuLayout, free: int, count: int) -> int:
     """What is left of `free` after taking whole caches, and then one that has all the rest."""
     left = free
     for cache in _caches(layout, free):
@@ -94,7 +94,7 @@ def _take_caches(layout: Layout, free: int, count: int) -> int:
     return left
 
 
-def _caches(layout: Layout, free: int) -> Iterator[Cache]:
+def _caches(layout: CpuLayout, free: int) -> Iterator[L3Cache]:
     """Caches with a free CPU: cell by cell, in each the one with the fewest free CPUs first."""
     if layout.cells_first:
         cells = _least_free_first([branch.mask for branch in layout.branches], free)
@@ -105,7 +105,7 @@ def _caches(layout: Layout, free: int) -> Iterator[Cache]:
         yield from sorted(found, key=lambda cache: (cache.mask & free).bit_count())
 
 
-def _take_cores(layout: Layout, free: int, count: int) -> int:
+def _take_cores(layout: CpuLayout, free: int, count: int) -> int:
     """What is left of `free` after taking whole cores, at most `count` CPUs."""
     size = layout.cpus_per_core
     left = free
@@ -124,7 +124,7 @@ def _least_free_first(groups: Sequence[int], free: int) -> list[int]:
     return sorted((g for g in groups if g & free), key=lambda group: (group & free).bit_count())
 
 
-def _leaves(layout: Layout, free: int) -> Iterator[Leaf]:
+def _leaves(layout: CpuLayout, free: int) -> Iterator[Leaf]:
     """The lower groups, from the upper one with the fewest free CPUs on."""
 
     def of_branch(branch: Branch) -> int:

@@ -6,9 +6,9 @@ out. Where the members go is the planner's business.
 
 from mooring.brain.queue.admit import decide
 from mooring.brain.queue.apply import apply, ended
-from mooring.brain.queue.arrivals import Chapter, Outcome, arrive
+from mooring.brain.queue.arrivals import ArrivalOutcome, Chapter, arrive
 from mooring.brain.queue.elastic import as_many_as_fit
-from mooring.brain.queue.groups import Groups, Move, MovePolicy, NodeGroup
+from mooring.brain.queue.groups import Groups, Move, MovePolicy, PooledNodes
 from mooring.brain.queue.pools import check_pools
 from mooring.brain.queue.types import (
     DEFAULT_POOL,
@@ -29,16 +29,16 @@ from mooring.brain.queue.types import (
 __all__ = [
     "DEFAULT_POOL",
     "Admit",
+    "ArrivalOutcome",
     "Chapter",
     "Decision",
     "Groups",
     "Grow",
     "Move",
     "MovePolicy",
-    "NodeGroup",
-    "Outcome",
     "Planner",
     "PoolSpec",
+    "PooledNodes",
     "Preempt",
     "QueuePolicy",
     "QueueState",

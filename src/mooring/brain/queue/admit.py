@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 from mooring.brain.queue import elastic, preempt, sentences
 from mooring.brain.queue.backfill import Reservation
-from mooring.brain.queue.books import Books
 from mooring.brain.queue.heads import Heads
 from mooring.brain.queue.order import Key, key
+from mooring.brain.queue.queue_index import QueueIndex
 from mooring.brain.queue.regroup import Regroup
-from mooring.brain.queue.scene import Block, Cause, Change, Scene
+from mooring.brain.queue.round_state import Block, Cause, GangChange, RoundState
 from mooring.brain.queue.types import (
     Admit,
     Decision,
@@ -41,11 +41,11 @@ def decide(
     now_s: float,
     *,
     explain: bool = True,
-    books: Books | None = None,
+    queue_index: QueueIndex | None = None,
 ) -> tuple[Decision, ...]:
-    """Without `explain` nothing is said about those who wait. Whoever keeps `books` of who runs
-    and who waits need not put them into `state`."""
-    return _Round(state, cluster, now_s, explain, books).run()
+    """Without `explain` nothing is said about those who wait. Whoever keeps a `queue_index` of who
+    runs and who waits need not put them into `state`."""
+    return _Round(state, cluster, now_s, explain, queue_index).run()
 
 
 class _Round:
@@ -55,27 +55,31 @@ class _Round:
         cluster: Planner,
         now_s: float,
         explain: bool,
-        books: Books | None,
+        queue_index: QueueIndex | None,
     ) -> None:
         self.policy = state.policy
-        self.scene = Scene(state, cluster, now_s, explain=explain, books=books)
+        self.round_state = RoundState(
+            state, cluster, now_s, explain=explain, queue_index=queue_index
+        )
         self.now_s = now_s
         self.explain = explain
         self.decisions: list[Decision] = []
         self.waits: list[Wait] = []
         #: Of each queue, who has not been looked at yet.
-        self.queues = {name: deque(line) for name, line in self.scene.books.lines.items()}
-        self.heads = Heads(self.scene)
+        self.queues = {
+            name: deque(line) for name, line in self.round_state.queue_index.lines.items()
+        }
+        self.heads = Heads(self.round_state)
         self.started: set[str] = set()
         self.searches: dict[str, int] = {}
         self.repacks_left = state.policy.most_searches
-        self.regroup = Regroup(self.scene)
+        self.regroup = Regroup(self.round_state)
         #: By queue, those of one turn that arrived together and have been looked at.
         self.equals: dict[str, list[QueuedGang]] = {}
 
     def _queue_of(self, queued: QueuedGang) -> str:
         """Where nothing is divided all pools are one."""
-        return queued.pool if self.scene.ledger.divided else ""
+        return queued.pool if self.round_state.ledger.divided else ""
 
     def run(self) -> tuple[Decision, ...]:
         while (name := self._next()) is not None:
@@ -101,7 +105,7 @@ class _Round:
             return next(iter(self.queues))
         best: tuple[int, float, Key] | None = None
         chosen = None
-        ledger = self.scene.ledger
+        ledger = self.round_state.ledger
         for name, queue in self.queues.items():
             _, turn, queued = queue[0]
             own = ledger.within_guarantee(queued.pool, queued.sized(queued.least)[1])
@@ -126,11 +130,11 @@ class _Round:
             return None
         name = self._queue_of(queued)
         if self.searches.get(name, 0) >= self.policy.most_searches or preempt.pointless(
-            self.scene, queued
+            self.round_state, queued
         ):
             return answer
         way = preempt.find(
-            self.scene,
+            self.round_state,
             queued,
             lambda plan, changes: self._in_the_way(queued, plan, changes) is None,
             self.started,
@@ -150,7 +154,7 @@ class _Round:
             return None
         if len(admits) >= self.policy.most_repacked:
             return None
-        return [self.scene.running[each.job] for each in admits]
+        return [self.round_state.running[each.job] for each in admits]
 
     def _repack(self, queued: QueuedGang) -> bool:
         """Start it by placing those anew that start in this round, if that delays no head."""
@@ -194,7 +198,7 @@ class _Round:
             return False
         self._swap(before, after)
         for head, start_s in zip(heads, starts, strict=True):
-            head.look(self.scene)
+            head.look(self.round_state)
             if head.hopeless or head.start_s is None or head.start_s > (start_s or 0.0):
                 head.hopeless = False
                 self._swap(after, before)
@@ -208,22 +212,26 @@ class _Round:
 
     def _swap(self, before: Sequence[RunningGang], after: Sequence[RunningGang]) -> None:
         for each in before:
-            self.scene.stop(each.job)
+            self.round_state.stop(each.job)
         for each in after:
-            self.scene.start(each)
+            self.round_state.start(each)
         self.heads.forget()
 
     def _plan(self, queued: QueuedGang, size: int) -> Plan | Block:
         _, ask = queued.sized(size)
-        if self.heads and self.scene.enough(ask) and self.scene.quota(queued, ask) is None:
+        if (
+            self.heads
+            and self.round_state.enough(ask)
+            and self.round_state.quota(queued, ask) is None
+        ):
             heads = self._reservations(queued, size)
             for head in heads:
-                if head.forbids(self.scene, queued, ask):
+                if head.forbids(self.round_state, queued, ask):
                     return Block(Cause.HEAD, head.head.job, head.start_s)
             # Only of the first: which of several is delayed takes a plan to tell.
-            if heads and heads[0].crowded_out(self.scene, queued, size):
+            if heads and heads[0].crowded_out(self.round_state, queued, size):
                 return Block(Cause.HEAD, heads[0].head.job, heads[0].start_s)
-        plan = self.scene.fits(queued, size)
+        plan = self.round_state.fits(queued, size)
         if isinstance(plan, Block):
             return plan
         delayed = self._in_the_way(queued, plan, ())
@@ -235,7 +243,7 @@ class _Round:
         if isinstance(least, Block):
             return least
         found = {queued.least: least}
-        ledger = self.scene.ledger
+        ledger = self.round_state.ledger
         claims = ledger.within_guarantee(queued.pool, queued.sized(queued.least)[1])
 
         def fits(size: int) -> bool:
@@ -252,50 +260,50 @@ class _Round:
 
     def _reservations(self, queued: QueuedGang, size: int) -> list[Reservation]:
         """Those that this gang must not delay. A guarantee gives way to its own pool only."""
-        exempt = self.scene.ledger.within_guarantee(queued.pool, queued.sized(size)[1])
+        exempt = self.round_state.ledger.within_guarantee(queued.pool, queued.sized(size)[1])
         return self.heads.all(self._queue_of(queued) if exempt else None)
 
     def _in_the_way(
-        self, queued: QueuedGang, plan: Plan, changes: Sequence[Change]
+        self, queued: QueuedGang, plan: Plan, changes: Sequence[GangChange]
     ) -> Reservation | None:
         """The head that would be delayed."""
         candidate = RunningGang(queued, plan, self.now_s)
         for head in self._reservations(queued, candidate.size):
-            if not head.allows(self.scene, candidate, changes):
+            if not head.allows(self.round_state, candidate, changes):
                 return head
         return None
 
     def _admit(self, queued: QueuedGang, plan: Plan, followed: Sequence[Reservation]) -> None:
         """The reservations in `followed` allow for it; the others have to be looked at anew."""
         running = RunningGang(queued, plan, self.now_s)
-        borrowed = self.scene.ledger.borrowed_for(queued.pool, running.charge)
-        self.scene.start(running)
+        borrowed = self.round_state.ledger.borrowed_for(queued.pool, running.charge)
+        self.round_state.start(running)
         self.started.add(queued.job)
         self.heads.started(running, followed)
         self.decisions.append(Admit(queued.job, plan, borrowed))
 
-    def _make_way(self, queued: QueuedGang, changes: Sequence[Change]) -> None:
+    def _make_way(self, queued: QueuedGang, changes: Sequence[GangChange]) -> None:
         said: list[Decision] = []
         for change in changes:
             before, after = change.before, change.after
             if after is None:
-                reason = sentences.gives_way(self.scene, before, queued, "all members")
+                reason = sentences.gives_way(self.round_state, before, queued, "all members")
                 said.append(Preempt(before.job, queued.job, reason))
                 continue
             kept = {placement.member for placement in after.plan.placements}
             gone = tuple(p.member for p in before.plan.placements if p.member not in kept)
             what = f"{len(gone)} of {before.size} members"
-            reason = sentences.gives_way(self.scene, before, queued, what)
+            reason = sentences.gives_way(self.round_state, before, queued, what)
             said.append(Shrink(before.job, gone, queued.job, reason))
         for change in changes:
-            self.scene.change(change)
+            self.round_state.change(change)
         self.heads.forget()
         self.decisions.extend(said)
 
     def _block(self, name: str, queued: QueuedGang, block: Block) -> None:
         if self.explain:
             before = self.heads.foremost(name)
-            sentence = sentences.waits(self.scene, queued, block, before)
+            sentence = sentences.waits(self.round_state, queued, block, before)
             self.waits.append(Wait(queued.job, sentence))
         if block.cause is not Cause.NEVER:
             self.heads.add(name, queued)
@@ -311,7 +319,7 @@ class _Round:
 
     def _grow(self) -> None:
         """Last of all: members beyond the minimum delay nobody."""
-        small = self.scene.books.small.values()
+        small = self.round_state.queue_index.small.values()
         for each in sorted(small, key=lambda each: key(each.queued, self.policy)):
             self._grow_one(each)
 
@@ -319,10 +327,10 @@ class _Round:
         found: dict[int, RunningGang] = {}
 
         def fits(size: int) -> bool:
-            after = elastic.grown(self.scene, running, size)
+            after = elastic.grown(self.round_state, running, size)
             if isinstance(after, Block):
                 return False
-            if not all(head.allows(self.scene, after) for head in self.heads.all()):
+            if not all(head.allows(self.round_state, after) for head in self.heads.all()):
                 return False
             found[size] = after
             return True
@@ -330,6 +338,6 @@ class _Round:
         size = elastic.largest(running.size + 1, running.queued.most, fits)
         if size is None:
             return
-        self.scene.change(Change(running, found[size]))
+        self.round_state.change(GangChange(running, found[size]))
         self.heads.forget()
         self.decisions.append(Grow(running.job, found[size].plan))

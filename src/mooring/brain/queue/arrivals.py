@@ -24,7 +24,7 @@ Chapter = Decision | Move
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ArrivalOutcome:
     """`story` is every decision in its order, save for waits that a later round repeats."""
 
     story: tuple[Chapter, ...]
@@ -40,7 +40,7 @@ def arrive(
     capacity: Resources,
     pools: Sequence[PoolSpec] = (),
     groups: Groups = Groups(),  # noqa: B008 (frozen)
-) -> Outcome:
+) -> ArrivalOutcome:
     """Let the gangs arrive in their order, with a round of the queue after each.
 
     Nobody ends. If groups may move, time goes on after the last arrival until none does.
@@ -58,7 +58,7 @@ def arrive(
     # One more look: who was sent away in the last round has not been told why it waits.
     last = decide(tale.state, cluster, now_s)
     waits = tuple(each for each in last if isinstance(each, Wait))
-    return Outcome(tuple(tale.story), tale.state.running, waits, tale.state.pools)
+    return ArrivalOutcome(tuple(tale.story), tale.state.running, waits, tale.state.pools)
 
 
 class _Tale:

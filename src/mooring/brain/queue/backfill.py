@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from itertools import islice
 from math import inf
 
-from mooring.brain.queue.scene import Change, Scene
+from mooring.brain.queue.round_state import GangChange, RoundState
 from mooring.brain.queue.types import Amount, QueuedGang, RunningGang
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """Who has to end, in this order, so that the head fits, and the scene then; None: never."""
+    """Who has to end, in this order, so that the head fits, and the state then; None: never."""
 
     ends: tuple[tuple[float, str], ...]
-    shadow: Scene | None
+    shadow: RoundState | None
 
 
 class Reservation:
     def __init__(self, head: QueuedGang) -> None:
         self.head = head
-        self._shadow: Scene | None = None
+        self._shadow: RoundState | None = None
         self._start_s = inf
         #: Not even with the cluster to itself: nobody can delay that.
         self.hopeless = False
@@ -40,86 +40,88 @@ class Reservation:
         return None if self._start_s == inf else self._start_s
 
     def forget(self) -> None:
-        """The scene has changed in a way that this does not follow: look again when asked."""
+        """The state has changed in a way that this does not follow: look again when asked."""
         self._shadow = None
 
-    def look(self, scene: Scene) -> None:
+    def look(self, round_state: RoundState) -> None:
         """Let gangs end one by one until the head fits."""
         if self._shadow is not None or self.hopeless:
             return
-        outlook = self._outlook(scene)
-        self._start_s = outlook.ends[-1][0] if outlook.ends else scene.now_s
+        outlook = self._outlook(round_state)
+        self._start_s = outlook.ends[-1][0] if outlook.ends else round_state.now_s
         if outlook.shadow is None:
             self.hopeless = True
         else:
             self._shadow = outlook.shadow.copy()
 
-    def _outlook(self, scene: Scene) -> Outlook:
+    def _outlook(self, round_state: RoundState) -> Outlook:
         """As it was found before, if nobody has started or ended since, and time alone has not
         changed who is expected to end first."""
-        if not scene.untouched:
-            return self._look(scene)
-        known = scene.memory.outlooks.get(self.head.job)
-        ending = scene.books.ending(scene.now_s)
+        if not round_state.untouched:
+            return self._look(round_state)
+        known = round_state.memory.outlooks.get(self.head.job)
+        ending = round_state.queue_index.ending(round_state.now_s)
         if known is None or known.ends != tuple(
             (end_s, each.job) for end_s, each in islice(ending, len(known.ends))
         ):
-            known = scene.memory.outlooks[self.head.job] = self._look(scene)
+            known = round_state.memory.outlooks[self.head.job] = self._look(round_state)
         return known
 
-    def _look(self, scene: Scene) -> Outlook:
-        shadow = scene.copy()
+    def _look(self, round_state: RoundState) -> Outlook:
+        shadow = round_state.copy()
         ends: list[tuple[float, str]] = []
         if self._fits(shadow):  # somebody has given way since it was tried
             return Outlook((), shadow)
-        for end_s, each in scene.books.ending(scene.now_s):
+        for end_s, each in round_state.queue_index.ending(round_state.now_s):
             shadow.stop(each.job)
             ends.append((end_s, each.job))
             if self._fits(shadow):
                 return Outlook(tuple(ends), shadow)
         return Outlook(tuple(ends), None)
 
-    def _fits(self, shadow: Scene) -> bool:
+    def _fits(self, shadow: RoundState) -> bool:
         return shadow.has_room(self.head, self.head.least)
 
     def _in_time(self, queued: QueuedGang, now_s: float) -> bool:
         """Would it end before the head starts?"""
         return queued.expected_s is not None and now_s + queued.expected_s <= self._start_s < inf
 
-    def forbids(self, scene: Scene, queued: QueuedGang, ask: Amount) -> bool:
+    def forbids(self, round_state: RoundState, queued: QueuedGang, ask: Amount) -> bool:
         """Do the sums alone tell that this would delay the head, wherever it were placed?"""
-        self.look(scene)
+        self.look(round_state)
         if self._shadow is None:
             return False
-        if self._in_time(queued, scene.now_s):
+        if self._in_time(queued, round_state.now_s):
             return False
         _, head = self.head.sized(self.head.least)
         free = self._shadow.free
         return any(ask[k] > free[k] - head[k] for k in range(len(free)) if ask[k] and head[k])
 
-    def crowded_out(self, scene: Scene, queued: QueuedGang, size: int) -> bool:
+    def crowded_out(self, round_state: RoundState, queued: QueuedGang, size: int) -> bool:
         """Is it plain that this has a place which delays the head, whichever it is?"""
-        if self._shadow is None or self._in_time(queued, scene.now_s):
+        if self._shadow is None or self._in_time(queued, round_state.now_s):
             return False
-        return self._shadow.crowded_out(self.head, queued, size, scene)
+        return self._shadow.crowded_out(self.head, queued, size, round_state)
 
-    def allows(self, scene: Scene, candidate: RunningGang, changes: Sequence[Change] = ()) -> bool:
+    def allows(
+        self, round_state: RoundState, candidate: RunningGang, changes: Sequence[GangChange] = ()
+    ) -> bool:
         """May `candidate` start now (or take its new size), once `changes` have been made?
 
-        `scene` is as it was before both.
+        `round_state` is as it was before both.
         """
-        self.look(scene)
+        self.look(round_state)
         if self._shadow is None:
             return True
         shadow = self._shadow
-        if candidate.job in scene.running:
+        if candidate.job in round_state.running:
             # It grows. If the head waits for its end anyway, its size does not matter.
             before = shadow.running.get(candidate.job)
             if before is None:
                 return True
-            with shadow.supposing([Change(before, candidate)]):
+            with shadow.supposing([GangChange(before, candidate)]):
                 return self._fits(shadow)
-        in_time = self._ends_in_time(candidate, scene.now_s)
+        in_time = self._ends_in_time(candidate, round_state.now_s)
         if in_time and not changes:
             return True
         still = [change for change in changes if change.before.job in shadow.running]

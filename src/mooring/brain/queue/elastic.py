@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mooring.brain.presets import recipe_for
-from mooring.brain.queue.scene import Block, Cause, Scene
+from mooring.brain.queue.round_state import Block, Cause, RoundState
 from mooring.brain.queue.types import QueuedGang, RunningGang
 from mooring.model.member import Gang, MemberId, Relation, Rule
 from mooring.model.plan import Placement, Plan, Refusal
@@ -58,18 +58,18 @@ def shrunk(running: RunningGang, size: int) -> RunningGang | None:
     return replace(running, plan=plan) if _rules_hold(gang, plan) else None
 
 
-def grown(scene: Scene, running: RunningGang, size: int) -> RunningGang | Block:
+def grown(round_state: RoundState, running: RunningGang, size: int) -> RunningGang | Block:
     gang, ask = running.queued.sized(size)
     had = running.charge
     more = (ask[0] - had[0], ask[1] - had[1], ask[2] - had[2])
-    block = scene.quota(running.queued, more)
+    block = round_state.quota(running.queued, more)
     if block is not None:
         return block
-    if not scene.enough(more):
+    if not round_state.enough(more):
         return Block(Cause.AMOUNT)
     there = {placement.member: placement for placement in running.plan.placements}
     extra = tuple(member for member in gang.members if member.id not in there)
-    answer = scene.planner.place(replace(gang, members=extra))
+    answer = round_state.planner.place(replace(gang, members=extra))
     if isinstance(answer, Refusal) or answer.waiting:
         return Block(Cause.PLACE, answer.sentence if isinstance(answer, Refusal) else "")
     there.update((placement.member, placement) for placement in answer.placements)

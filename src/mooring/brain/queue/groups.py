@@ -22,7 +22,7 @@ from mooring.model.resources import Resources
 
 
 @dataclass(frozen=True)
-class NodeGroup:
+class PooledNodes:
     """`moved_s` is when it came to `pool`; None if it has always been there."""
 
     name: str
@@ -72,7 +72,7 @@ class Move:
 class Groups:
     """The groups with what has been seen of them; without a policy they stay where they are."""
 
-    groups: tuple[NodeGroup, ...] = ()
+    groups: tuple[PooledNodes, ...] = ()
     policy: MovePolicy | None = None
     since: Since = Since()
 
@@ -159,7 +159,7 @@ class _Look:
         loads = [want[k] / own[k] if own[k] > 0 else inf for k in self.kinds if want[k]]
         return max(loads, default=0.0)
 
-    def _without(self, group: NodeGroup) -> Amount:
+    def _without(self, group: PooledNodes) -> Amount:
         had, gone = self.own[group.pool], amount_of(group.capacity)
         return (had[0] - gone[0], had[1] - gone[1], had[2] - gone[2])
 
@@ -180,21 +180,21 @@ class _Look:
             self._see()  # the giver has less now: its other groups are judged again
         return self.state, tuple(moves)
 
-    def _movable(self, group: NodeGroup, target: str) -> bool:
+    def _movable(self, group: PooledNodes, target: str) -> bool:
         if group.pool == target or group.name not in self.state.since.spare:
             return False
         rested = group.moved_s is None or self.now_s - group.moved_s >= self.policy.rest_s
         spared_s = self.now_s - self.state.since.spare[group.name]
         return rested and spared_s >= self.policy.delay_s and self._welcome(group, target)
 
-    def _welcome(self, group: NodeGroup, target: str) -> bool:
+    def _welcome(self, group: PooledNodes, target: str) -> bool:
         """Has it what the pool is short of, and may the pool hold it?"""
         more, own, want = amount_of(group.capacity), self.own[target], self.wants[target]
         helps = any(more[k] and want[k] > self.policy.short * own[k] for k in self.kinds)
         cap = self.caps.get(target)
         return helps and (cap is None or all(own[k] + more[k] <= cap[k] for k in self.kinds))
 
-    def _reason(self, group: NodeGroup, target: str) -> str:
+    def _reason(self, group: PooledNodes, target: str) -> str:
         since_s = self.now_s - self.state.since.short[target]
         needs = self._load(target, self.own[target])
         how = "it has none" if needs == inf else f"it wants {needs:.0%} of its guarantee"

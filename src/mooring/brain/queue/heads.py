@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.brain.queue.backfill import Reservation
-from mooring.brain.queue.scene import Scene
+from mooring.brain.queue.round_state import RoundState
 from mooring.brain.queue.types import QueuedGang, RunningGang
 
 
 class Heads:
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, round_state: RoundState) -> None:
+        self._round_state = round_state
         self._blocked: dict[str, list[Reservation]] = {}
 
     def __bool__(self) -> bool:
@@ -41,7 +41,7 @@ class Heads:
 
     def _first(self, name: str) -> Reservation | None:
         for each in self._blocked[name]:
-            each.look(self._scene)
+            each.look(self._round_state)
             if not each.hopeless:
                 return each
         return None
@@ -51,7 +51,7 @@ class Heads:
         for heads in self._blocked.values():
             for head in heads:
                 if head in followed:
-                    head.started(running, self._scene.now_s)
+                    head.started(running, self._round_state.now_s)
                 else:
                     head.forget()
 

@@ -25,7 +25,7 @@ from mooring.model.resources import Resources
 _KINDS = (0, 1, 2)
 
 
-class Ledger:
+class PoolLedger:
     """Use by pool. Pools that nobody has described own nothing and may borrow without limit."""
 
     def __init__(self, pools: Sequence[PoolSpec], capacity: Resources) -> None:
@@ -41,8 +41,8 @@ class Ledger:
         self._use: dict[str, Amount] = {}
         self._firm: dict[str, Amount] = {}
 
-    def copy(self) -> Ledger:
-        twin = Ledger.__new__(Ledger)
+    def copy(self) -> PoolLedger:
+        twin = PoolLedger.__new__(PoolLedger)
         twin.__dict__.update(self.__dict__)
         twin._use = dict(self._use)
         twin._firm = dict(self._firm)

@@ -1,8 +1,8 @@
 """Who gives way: the fewest gangs, of those the cheapest, and only if the gang then fits.
 
 Two reasons make a gang give way: a higher priority in its own pool, or a pool that wants its
-guarantee back while the gang's pool holds more than its own. Everything is tried out on the scene
-and taken back; what is returned has been seen to work.
+guarantee back while the gang's pool holds more than its own. Everything is tried out on the round's
+state and taken back; what is returned has been seen to work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import comb
 
 from mooring.brain.queue import elastic
 from mooring.brain.queue.order import standing
-from mooring.brain.queue.scene import Change, Scene
+from mooring.brain.queue.round_state import GangChange, RoundState
 from mooring.brain.queue.types import Amount, QueuedGang, RunningGang
 from mooring.model.plan import Plan
 
@@ -22,65 +22,67 @@ from mooring.model.plan import Plan
 _MOST_SETS = 2000
 _LARGEST_SET = 3
 
-Accept = Callable[[Plan, Sequence[Change]], bool]
+Accept = Callable[[Plan, Sequence[GangChange]], bool]
 
 
 @dataclass(frozen=True)
 class Way:
     """What has to change so that the gang fits, and its plan after that."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[GangChange, ...]
     plan: Plan
 
 
 def find(
-    scene: Scene, queued: QueuedGang, accept: Accept, fresh: Collection[str] = ()
+    round_state: RoundState, queued: QueuedGang, accept: Accept, fresh: Collection[str] = ()
 ) -> Way | None:
     """The gang is tried at its smallest size; `accept` has the last word on a plan.
 
     Those in `fresh` have only just started and are left alone.
     """
     _, ask = queued.sized(queued.least)
-    if scene.ledger.never(queued.pool, ask):
+    if round_state.ledger.never(queued.pool, ask):
         return None
     victims = sorted(
-        _victims(scene, queued, ask, fresh), key=lambda each: _cost(scene, queued, each)
+        _victims(round_state, queued, ask, fresh), key=lambda each: _cost(round_state, queued, each)
     )
-    if not victims or not _enough(scene, ask, victims):
+    if not victims or not _enough(round_state, ask, victims):
         return None
-    if scene.hopeless(queued, queued.least, victims):
+    if round_state.hopeless(queued, queued.least, victims):
         return None
-    search = _Search(scene, queued, ask, accept)
-    with scene.unchanged():
+    search = _Search(round_state, queued, ask, accept)
+    with round_state.unchanged():
         return search.by_shrinking(victims) or search.by_sets(victims) or search.greedily(victims)
 
 
-def pointless(scene: Scene, queued: QueuedGang) -> bool:
+def pointless(round_state: RoundState, queued: QueuedGang) -> bool:
     """Is it plain that nobody would have to give way to it?"""
-    ledger = scene.ledger
+    ledger = round_state.ledger
     _, ask = queued.sized(queued.least)
-    if queued.priority > scene.books.lowest_standing(queued.pool):
+    if queued.priority > round_state.queue_index.lowest_standing(queued.pool):
         return False
     if not ledger.divided or not ledger.within_guarantee(queued.pool, ask):
         return True
     return not any(ledger.borrows(name, ask) for name in ledger.in_use if name != queued.pool)
 
 
-def owes(scene: Scene, queued: QueuedGang, victim: RunningGang, ask: Amount) -> bool:
+def owes(round_state: RoundState, queued: QueuedGang, victim: RunningGang, ask: Amount) -> bool:
     """Does the victim's pool hold more than its own of what this gang may claim back?"""
     return (
         victim.pool != queued.pool
-        and scene.ledger.within_guarantee(queued.pool, ask)
-        and scene.ledger.borrows(victim.pool, ask)
+        and round_state.ledger.within_guarantee(queued.pool, ask)
+        and round_state.ledger.borrows(victim.pool, ask)
     )
 
 
-def _same_queue(scene: Scene, queued: QueuedGang, victim: RunningGang) -> bool:
-    return victim.pool == queued.pool or not scene.ledger.divided
+def _same_queue(round_state: RoundState, queued: QueuedGang, victim: RunningGang) -> bool:
+    return victim.pool == queued.pool or not round_state.ledger.divided
 
 
-def _outranks(scene: Scene, queued: QueuedGang, victim: RunningGang) -> bool:
-    return _same_queue(scene, queued, victim) and queued.priority > standing(victim, scene.policy)
+def _outranks(round_state: RoundState, queued: QueuedGang, victim: RunningGang) -> bool:
+    return _same_queue(round_state, queued, victim) and queued.priority > standing(
+        victim, round_state.policy
+    )
 
 
 def _gives(running: RunningGang, ask: Amount) -> bool:
@@ -88,27 +90,31 @@ def _gives(running: RunningGang, ask: Amount) -> bool:
 
 
 def _victims(
-    scene: Scene, queued: QueuedGang, ask: Amount, fresh: Collection[str]
+    round_state: RoundState, queued: QueuedGang, ask: Amount, fresh: Collection[str]
 ) -> Iterator[RunningGang]:
-    reclaims = bool(scene.ledger.divided) and scene.ledger.within_guarantee(queued.pool, ask)
-    for each in scene.running.values():
+    reclaims = bool(round_state.ledger.divided) and round_state.ledger.within_guarantee(
+        queued.pool, ask
+    )
+    for each in round_state.running.values():
         if not each.queued.preemptible or each.job in fresh or not _gives(each, ask):
             continue
-        if _outranks(scene, queued, each) or (reclaims and owes(scene, queued, each, ask)):
+        if _outranks(round_state, queued, each) or (
+            reclaims and owes(round_state, queued, each, ask)
+        ):
             yield each
 
 
 def _cost(
-    scene: Scene, queued: QueuedGang, victim: RunningGang
+    round_state: RoundState, queued: QueuedGang, victim: RunningGang
 ) -> tuple[bool, float, float, float, str]:
     """Who owes comes first, then the lowest priority, then the least work lost."""
-    owing = victim.pool != queued.pool and bool(scene.ledger.divided)
-    lost = victim.size * (scene.now_s - victim.started_s)
+    owing = victim.pool != queued.pool and bool(round_state.ledger.divided)
+    lost = victim.size * (round_state.now_s - victim.started_s)
     return not owing, victim.queued.priority, lost, -victim.started_s, victim.job
 
 
-def _enough(scene: Scene, ask: Amount, victims: Iterable[RunningGang]) -> bool:
-    free = list(scene.free)
+def _enough(round_state: RoundState, ask: Amount, victims: Iterable[RunningGang]) -> bool:
+    free = list(round_state.free)
     for each in victims:
         for k, charge in enumerate(each.charge):
             free[k] += charge
@@ -116,27 +122,29 @@ def _enough(scene: Scene, ask: Amount, victims: Iterable[RunningGang]) -> bool:
 
 
 class _Search:
-    def __init__(self, scene: Scene, queued: QueuedGang, ask: Amount, accept: Accept) -> None:
-        self.scene = scene
+    def __init__(
+        self, round_state: RoundState, queued: QueuedGang, ask: Amount, accept: Accept
+    ) -> None:
+        self.round_state = round_state
         self.queued = queued
         self.ask = ask
         self.accept = accept
-        self.trials = scene.policy.most_trials
+        self.trials = round_state.policy.most_trials
 
     def _fits(self) -> bool:
-        """On the scene as it is."""
-        return self.scene.has_room(self.queued, self.queued.least)
+        """On the round's state as it is."""
+        return self.round_state.has_room(self.queued, self.queued.least)
 
     def _legal(self, victim: RunningGang) -> bool:
         """May it be taken now, after those that were taken before it?"""
-        return _outranks(self.scene, self.queued, victim) or owes(
-            self.scene, self.queued, victim, self.ask
+        return _outranks(self.round_state, self.queued, victim) or owes(
+            self.round_state, self.queued, victim, self.ask
         )
 
-    def _result(self, changes: Sequence[Change]) -> Way | None:
-        """Judged on the scene as it was, then as it would be."""
-        with self.scene.supposing(changes):
-            plan = self.scene.fits(self.queued, self.queued.least)
+    def _result(self, changes: Sequence[GangChange]) -> Way | None:
+        """Judged on the round's state as it was, then as it would be."""
+        with self.round_state.supposing(changes):
+            plan = self.round_state.fits(self.queued, self.queued.least)
         if not isinstance(plan, Plan) or not self.accept(plan, changes):
             return None
         return Way(tuple(changes), plan)
@@ -148,23 +156,25 @@ class _Search:
             if each.size > each.queued.least and self._legal(each):
                 after = elastic.shrunk(each, each.queued.least)
                 if after is not None:
-                    self.scene.change(Change(each, after))
+                    self.round_state.change(GangChange(each, after))
                     sizes[each.job] = (each, after)
         fits = bool(sizes) and self._fits()
         if fits:
             for job, (before, _) in reversed(list(sizes.items())):
                 sizes[job] = (before, self._regrown(before))
         for _, after in sizes.values():
-            self.scene.stop(after.job)
+            self.round_state.stop(after.job)
         for before, _ in sizes.values():
-            self.scene.start(before)
+            self.round_state.start(before)
         if not fits:
             return None
-        return self._result([Change(*pair) for pair in sizes.values() if pair[0] is not pair[1]])
+        return self._result(
+            [GangChange(*pair) for pair in sizes.values() if pair[0] is not pair[1]]
+        )
 
     def _regrown(self, before: RunningGang) -> RunningGang:
-        """The largest size of this one with which the gang still fits; left on the scene."""
-        smallest = self.scene.running[before.job]
+        """The largest size of this one with which the gang still fits; it is left so."""
+        smallest = self.round_state.running[before.job]
 
         def at(size: int) -> RunningGang | None:
             return before if size == before.size else elastic.shrunk(before, size)
@@ -173,12 +183,14 @@ class _Search:
             after = at(size)
             if after is None:
                 return False
-            with self.scene.supposing([Change(self.scene.running[before.job], after)]):
+            with self.round_state.supposing(
+                [GangChange(self.round_state.running[before.job], after)]
+            ):
                 return self._fits()
 
         size = elastic.largest(smallest.size + 1, before.size, fits)
         after = smallest if size is None else at(size) or smallest
-        self.scene.change(Change(smallest, after))
+        self.round_state.change(GangChange(smallest, after))
         return after
 
     def by_sets(self, victims: Sequence[RunningGang]) -> Way | None:
@@ -189,7 +201,7 @@ class _Search:
             sets = [
                 chosen
                 for chosen in combinations(victims, count)
-                if _enough(self.scene, self.ask, chosen)
+                if _enough(self.round_state, self.ask, chosen)
             ]
             for chosen in sorted(sets, key=self._set_cost):
                 if self.trials <= 0:
@@ -200,7 +212,7 @@ class _Search:
         return None
 
     def _set_cost(self, chosen: Sequence[RunningGang]) -> tuple[int, float, float]:
-        costs = [_cost(self.scene, self.queued, each) for each in chosen]
+        costs = [_cost(self.round_state, self.queued, each) for each in chosen]
         owners = sum(cost[0] for cost in costs)
         return owners, max(cost[1] for cost in costs), sum(cost[2] for cost in costs)
 
@@ -210,13 +222,13 @@ class _Search:
         taken = []
         for each in ordered:
             if self._legal(each):
-                taken.append(self.scene.stop(each.job))
+                taken.append(self.round_state.stop(each.job))
         legal = len(taken) == len(chosen)
         self.trials -= legal
         fits = legal and self._fits()
         for each in taken:
-            self.scene.start(each)
-        return self._result([Change(each) for each in chosen]) if fits else None
+            self.round_state.start(each)
+        return self._result([GangChange(each) for each in chosen]) if fits else None
 
     def greedily(self, victims: Sequence[RunningGang]) -> Way | None:
         """One after another until it fits; then give back whoever turns out not to be needed."""
@@ -226,15 +238,15 @@ class _Search:
             fits = False
             for each in order:
                 if self._legal(each):
-                    taken.append(self.scene.stop(each.job))
+                    taken.append(self.round_state.stop(each.job))
                     fits = self._fits()
                     if fits:
                         break
             needed = self._needed(taken) if fits else []
             for each in needed if fits else taken:
-                self.scene.start(each)
+                self.round_state.start(each)
             if fits:
-                way = self._result([Change(each) for each in needed])
+                way = self._result([GangChange(each) for each in needed])
                 if way is not None:
                     return way
         return None
@@ -243,11 +255,11 @@ class _Search:
         """Those without whom it would not fit; the others run again."""
         needed = []
         dearest_first = sorted(
-            taken, key=lambda each: _cost(self.scene, self.queued, each), reverse=True
+            taken, key=lambda each: _cost(self.round_state, self.queued, each), reverse=True
         )
         for each in dearest_first:
-            self.scene.start(each)
+            self.round_state.start(each)
             if not self._fits():
-                self.scene.stop(each.job)
+                self.round_state.stop(each.job)
                 needed.append(each)
         return needed[::-1]

@@ -13,9 +13,9 @@ from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import cast
 
-from mooring.brain.packing import Budget
+from mooring.brain.packing import SearchBudget
 from mooring.brain.queue.exchange import proposals
-from mooring.brain.queue.scene import Change, Scene
+from mooring.brain.queue.round_state import GangChange, RoundState
 from mooring.brain.queue.types import Foresees, Packer, QueuedGang, RunningGang, can
 from mooring.brain.want import Want, kinds_of
 from mooring.model.member import Gang
@@ -39,16 +39,16 @@ class Regroup:
     """What one round may still spend on it, and what it has tried in vain.
 
     Whatever is tried, those that start in this round are put aside before. So all of it is tried
-    on the scene as it was when the round began, and what fails once fails again. It is charged
+    on the state as it was when the round began, and what fails once fails again. It is charged
     again too: how far a search gets must not depend on what happens to be remembered.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._most = scene.policy.most_packing
+    def __init__(self, round_state: RoundState) -> None:
+        self._round_state = round_state
+        self._most = round_state.policy.most_packing
         self._left = _ROUND * self._most
-        self._foresees = can(type(scene.planner), Foresees)
-        self._packs = can(type(scene.planner), Packer)
+        self._foresees = can(type(round_state.planner), Foresees)
+        self._packs = can(type(round_state.planner), Packer)
         #: Gangs one after the other for whom the amounts or the pools do not suffice.
         self._too_much: set[Line] = set()
         #: Gangs one after the other, the last of whom has no place then.
@@ -60,8 +60,8 @@ class Regroup:
         self, starting: Sequence[RunningGang], queued: QueuedGang
     ) -> list[RunningGang] | None:
         """All that start, with plans that leave a place for this one too."""
-        gangs = [*starting, _unplaced(queued, self._scene.now_s)]
-        budget = Budget(min(self._most, self._left))
+        gangs = [*starting, _unplaced(queued, self._round_state.now_s)]
+        budget = SearchBudget(min(self._most, self._left))
         given = budget.left
         with self._aside(starting):
             found = self._together(gangs, budget)
@@ -75,12 +75,12 @@ class Regroup:
         waiting: Sequence[QueuedGang],
     ) -> list[RunningGang] | None:
         """All that start, with more of these equals, some of which may wait instead."""
-        scene = self._scene
+        round_state = self._round_state
         if not equals or not waiting:
             return None
-        free = (scene.free[0], scene.free[1], scene.free[2])
+        free = (round_state.free[0], round_state.free[1], round_state.free[2])
         proposed = list(
-            proposals([each.queued for each in equals], waiting, free, scene.books.part)
+            proposals([each.queued for each in equals], waiting, free, round_state.queue_index.part)
         )
         if not proposed:
             return None
@@ -88,10 +88,10 @@ class Regroup:
         with self._aside(starting):
             for most in (self._most // 4, _ROUND * self._most):
                 for out, joining in proposed:
-                    budget = Budget(min(most, left))
+                    budget = SearchBudget(min(most, left))
                     given = budget.left
                     staying = [each for each in starting if each.queued not in out]
-                    gangs = [*staying, *(_unplaced(one, scene.now_s) for one in joining)]
+                    gangs = [*staying, *(_unplaced(one, round_state.now_s) for one in joining)]
                     found = self._together(gangs, budget)
                     if found is not None:
                         return found
@@ -101,19 +101,21 @@ class Regroup:
         return None
 
     def _aside(self, starting: Sequence[RunningGang]) -> AbstractContextManager[None]:
-        return self._scene.supposing([Change(each) for each in starting])
+        return self._round_state.supposing([GangChange(each) for each in starting])
 
-    def _together(self, gangs: Sequence[RunningGang], budget: Budget) -> list[RunningGang] | None:
+    def _together(
+        self, gangs: Sequence[RunningGang], budget: SearchBudget
+    ) -> list[RunningGang] | None:
         """These gangs with new plans that fit all at once.
 
         Their own plans are not looked at: only how many members they have.
         """
-        scene, planner = self._scene, self._scene.planner
+        round_state, planner = self._round_state, self._round_state.planner
         line = self._line(gangs)
         if line in self._too_much:
             return None
         wanted = [each.gang for each in gangs]
-        if not scene.permits(gangs) or (
+        if not round_state.permits(gangs) or (
             self._foresees and not cast(Foresees, planner).may_fit(*wanted)
         ):
             self._too_much.add(line)
@@ -127,10 +129,10 @@ class Regroup:
             RunningGang(each.queued, plan, each.started_s)
             for each, plan in zip(gangs, plans, strict=True)
         ]
-        return self._one_by_one([gangs, *_orders(gangs)[:1]], 1, Budget(_FREE)) or packed
+        return self._one_by_one([gangs, *_orders(gangs)[:1]], 1, SearchBudget(_FREE)) or packed
 
     def _packed(
-        self, planner: Packer, line: Line, wanted: Sequence[Gang], budget: Budget
+        self, planner: Packer, line: Line, wanted: Sequence[Gang], budget: SearchBudget
     ) -> tuple[Plan, ...] | None:
         known = self._no_packing.get(line)
         if known is not None and known < budget.left:
@@ -145,13 +147,13 @@ class Regroup:
     def _line(self, gangs: Sequence[RunningGang]) -> Line:
         """All that the answers about these gangs, in this order, depend on."""
         return tuple(
-            (self._scene.name(queued), each.size, queued.pool, queued.preemptible)
+            (self._round_state.name(queued), each.size, queued.pool, queued.preemptible)
             for each in gangs
             for queued in (each.queued,)
         )
 
     def _one_by_one(
-        self, orders: Sequence[Sequence[RunningGang]], most_complaints: int, budget: Budget
+        self, orders: Sequence[Sequence[RunningGang]], most_complaints: int, budget: SearchBudget
     ) -> list[RunningGang] | None:
         """By the first of the orders in which all have a place; who has none goes first, so
         often."""
@@ -170,24 +172,24 @@ class Regroup:
 
     def _place(self, order: Sequence[RunningGang]) -> list[RunningGang] | RunningGang:
         """The gangs with their plans, or the first that has no place."""
-        scene, line = self._scene, self._line(order)
+        round_state, line = self._round_state, self._line(order)
         for at, each in enumerate(order):
             if line[: at + 1] in self._no_place:
                 return each
         found: list[RunningGang] = []
-        with scene.unchanged():
+        with round_state.unchanged():
             try:
                 for at, each in enumerate(order):
-                    plan = scene.fits(each.queued, each.size)
+                    plan = round_state.fits(each.queued, each.size)
                     if not isinstance(plan, Plan):
                         self._no_place.add(line[: at + 1])
                         return each
                     placed = RunningGang(each.queued, plan, each.started_s)
-                    scene.start(placed)
+                    round_state.start(placed)
                     found.append(placed)
             finally:
                 for placed in found:
-                    scene.stop(placed.job)
+                    round_state.stop(placed.job)
         return found
 
 

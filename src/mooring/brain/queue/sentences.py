@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.brain.queue.order import standing
-from mooring.brain.queue.scene import Block, Cause, Scene
+from mooring.brain.queue.round_state import Block, Cause, RoundState
 from mooring.brain.queue.types import Amount, QueuedGang, RunningGang, resources_of
 from mooring.model.resources import format_cpu, format_gpus, format_memory
 
@@ -17,16 +17,18 @@ def _one(kind: int, amount: int) -> str:
     return (format_cpu(amount), format_memory(amount), format_gpus(amount))[kind]
 
 
-def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | None) -> str:
+def waits(
+    round_state: RoundState, queued: QueuedGang, block: Block, before: QueuedGang | None
+) -> str:
     """`before` is the first gang of its pool that waits."""
-    ledger = scene.ledger
+    ledger = round_state.ledger
     _, ask = queued.sized(queued.least)
     use, cap = ledger.use(queued.pool), ledger.cap(queued.pool)
     behind = f" behind {before.job}" if before is not None and before.job != queued.job else ""
     start = f"{queued.job} waits{behind} for {resources_of(ask)} in pool {queued.pool}"
     match block.cause:
         case Cause.NEVER:
-            room, where = ledger.capacity, f"{scene.place} has"
+            room, where = ledger.capacity, f"{round_state.place} has"
             kinds = [k for k in _KINDS if ask[k] > room[k]]
             if not kinds and cap is not None:
                 room, where = cap, f"pool {queued.pool} may hold"
@@ -50,10 +52,10 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
                 f"is guaranteed to others."
             )
         case Cause.AMOUNT:
-            free: Amount = (scene.free[0], scene.free[1], scene.free[2])
+            free: Amount = (round_state.free[0], round_state.free[1], round_state.free[2])
             kind = next(k for k in _KINDS if ask[k] > free[k])
             return (
-                f"{start}: {scene.place} has {_one(kind, free[kind])} of its "
+                f"{start}: {round_state.place} has {_one(kind, free[kind])} of its "
                 f"{_one(kind, ledger.capacity[kind])} {_NAMES[kind]} free."
             )
         case Cause.PLACE:
@@ -61,7 +63,7 @@ def waits(scene: Scene, queued: QueuedGang, block: Block, before: QueuedGang | N
         case Cause.HEAD:
             when = ""
             if block.start_s is not None:
-                when = f", which is expected to start in {block.start_s - scene.now_s:.0f} s"
+                when = f", which is expected to start in {block.start_s - round_state.now_s:.0f} s"
             return f"{start}: starting now would delay {block.detail}{when}."
         case Cause.EQUALS:
             return f"{start}: {block.detail}, which arrived with it, start in its place."
@@ -75,14 +77,14 @@ def stands_in_line(queued: QueuedGang, before: QueuedGang, ahead: int) -> str:
     )
 
 
-def gives_way(scene: Scene, victim: RunningGang, queued: QueuedGang, what: str) -> str:
+def gives_way(round_state: RoundState, victim: RunningGang, queued: QueuedGang, what: str) -> str:
     """`what` is the whole gang or some members of it."""
-    if victim.pool != queued.pool and scene.ledger.divided:
+    if victim.pool != queued.pool and round_state.ledger.divided:
         return (
             f"{what} of {victim.job} give back to {queued.job} what pool {victim.pool} "
             f"has borrowed from pool {queued.pool}."
         )
     return (
         f"{what} of {victim.job} give way to {queued.job}: priority {queued.priority} "
-        f"is above {standing(victim, scene.policy):g}."
+        f"is above {standing(victim, round_state.policy):g}."
     )

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import count
 from typing import Protocol, Self, runtime_checkable
 
-from mooring.brain.packing import Budget
+from mooring.brain.packing import SearchBudget
 from mooring.brain.want import kinds_of
 from mooring.model.member import Gang, Member, MemberId
 from mooring.model.plan import Plan, Refusal
@@ -47,7 +47,7 @@ class Packer(Protocol):
     def packable(self, gangs: Sequence[Gang]) -> bool:
         """Could `pack` do anything for these?"""
 
-    def pack(self, gangs: Sequence[Gang], budget: Budget) -> tuple[Plan, ...] | None:
+    def pack(self, gangs: Sequence[Gang], budget: SearchBudget) -> tuple[Plan, ...] | None:
         """Plans that fit together and are taken in this order; None if none was found."""
 
 

@@ -13,7 +13,7 @@ from mooring.doctor.findings.exchanging import Exchange, exchange_of
 from mooring.doctor.findings.measured import SAMPLES
 from mooring.doctor.findings.trainers import at_least
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 
 #: A step that is over sooner is mostly calls: a thousand of Python's take a millisecond or two.
 _SHORT_S = 0.03
@@ -24,7 +24,7 @@ _TIMES = 8
 _FIXED = 0.17
 #: As the frameworks call them.
 _OF_OPTIMIZERS = frozenset({"step", "zero_grad", "clip_grad_norm_", "clip_grad_value_"})
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Every step costs the same calls of Python, the same round trips between members and the "
     "same small operations, however few examples are in it.",
     measured="Three signs. A process that takes at most four examples a step and is done with them "

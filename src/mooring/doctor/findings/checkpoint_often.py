@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Found
-from mooring.doctor.findings.often import Kind, too_often
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.findings.often import FrequentWork, too_often
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.stacks.categories import Category
 
 _CODE = """\
@@ -21,7 +21,7 @@ EVERY = TIMES * every_now  # steps between checkpoints; every_now: as it is
 if step % EVERY == 0:
     manager.save(options=tf.train.CheckpointOptions(enable_async=True))
 """
-_KIND = Kind(
+_KIND = FrequentWork(
     Category.CHECKPOINT,
     0.05,
     "checkpoints",
@@ -30,7 +30,7 @@ _KIND = Kind(
     _CODE,
     _TENSORFLOW,
 )
-_PAGE = Page(
+_PAGE = CheckPage(
     why="While a trainer writes a checkpoint it does not train, and all that wait for it wait.",
     measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in functions that save (torch.save, tf.train.Checkpoint, Keras, "

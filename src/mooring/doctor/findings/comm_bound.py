@@ -11,7 +11,7 @@ from mooring.doctor.findings.accounts import ACCOUNT
 from mooring.doctor.findings.hubs import hubs
 from mooring.doctor.findings.measured import EVENTS, names
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, Unknown, run_check
 
 #: Of the time: gradients that are exchanged while the way back still computes fill a card for a
 #: third of a step without costing much.
@@ -20,7 +20,7 @@ _FULL = 0.45
 _LEAST_WAITING = 0.15
 #: Of the fullest worker's card: a server's that is as full is what limits.
 _SAME_BYTES = 0.8
-_PAGE = Page(
+_PAGE = CheckPage(
     why="In every step all members exchange their gradients, and the slowest card sets the pace: "
     "CPUs and GPUs wait while the bytes of a step go through it.",
     measured="Bytes through each node's card in short intervals while the job trained, by the "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import JOB, SAMPLES, by_role, names, used, whole_cpus
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.spec.edit import Change
 
 #: At least a whole CPU is idle in each member, and less than half of what it asked for was wanted.
@@ -15,7 +15,7 @@ _IDLE_CPUS = 1.0
 _SHARE = 0.5
 #: Room above the busiest member of the role.
 _ROOM = 1.5
-_PAGE = Page(
+_PAGE = CheckPage(
     why="CPUs that are held and not used keep others waiting, and the job itself may wait for a "
     "place that it does not need.",
     measured="CPUs asked for against CPU time and waiting time of the busiest member of the role "

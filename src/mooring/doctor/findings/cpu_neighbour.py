@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names, used
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 from mooring.model.cluster import format_cpus
 
 #: Of the CPU time that it wanted and its CPUs have. Launchers and `moor` take half a per cent.
 _TAKEN = 0.2
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Exclusive CPUs are exclusive among members. Other programs of the machine may still run "
     "there, and a member that waits makes all that wait for it wait.",
     measured="Alone on its CPUs a member gets as many of them as it has threads ready to run. "

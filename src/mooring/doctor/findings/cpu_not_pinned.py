@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import JOB, PLAN, READY, names
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 from mooring.model.cluster import format_cpus
 from mooring.model.member import Pinning
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="The job asks for CPUs that nobody else uses. Without them its threads wander and share "
     "caches and time with others, and figures differ from run to run.",
     measured="What the member's launcher found: the CPUs that its processes may run on against "

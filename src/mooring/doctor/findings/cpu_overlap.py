@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names, used
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.model.cluster import format_cpus
 
 #: CPUs that a member must use or want to count as one that computes.
 _COMPUTES = 0.5
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Two members that are held to the same CPUs run in turn, although other CPUs of the node "
     "would take them. Typical causes: `taskset` in a start script, KMP_AFFINITY or "
     "GOMP_CPU_AFFINITY with fixed numbers, a library that binds each rank to CPU 0.",

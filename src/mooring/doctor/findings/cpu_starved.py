@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, by_role, names, used, whole_cpus
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 from mooring.spec.edit import Change
 
 #: Ready threads for each CPU. One that computes without end beside another gives 2.
 _MORE = 1.5
 #: Beyond this it is a matter of thread counts (cpu-threads), not of CPUs.
 _CROWD = 3.0
-_PAGE = Page(
+_PAGE = CheckPage(
     why="The member has more work than CPUs: loader processes, ranks or a server's threads take "
     "turns.",
     measured="Threads that ran or were ready to run, on average, against the CPUs of its own. "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import READY, SAMPLES, by_role, names, used
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.spec.edit import Change
 
 #: Thread counts above twice the CPUs that a member may use can only make threads wait for each
@@ -31,7 +31,7 @@ _TURNS = 0.2
 #: auto ÷ 80 of benchmarks/threads.py: lowest of TensorFlow's pairs, highest of PyTorch's median.
 _GAIN = Gain(1.0, 2.6, "benchmarks/threads.py: auto ÷ 80 threads on 2 CPUs")
 _SHARED_GAIN = Gain(1.0, 3.4, "benchmarks/threads.py: shared CPUs divided ÷ all for each")
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Numeric libraries divide each operation among their threads and wait for all of them. "
     "With more threads than CPUs some wait for a CPU while the others wait for them.",
     measured="The thread count that each process was told (`ready` record: the job's `threads`, "

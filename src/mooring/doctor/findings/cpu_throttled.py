@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import READY, SAMPLES, by_role, names, used, whole_cpus
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.spec.edit import Change
 
 #: Periods (100 ms unless somebody changed it) in which the quota ran out. A burst at the start of
 #: an epoch gives single ones; a tenth of them is felt in every step.
 _SHARE = 0.1
 _LEAST_PERIODS = 5
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Once the quota of a period (100 ms) is used up, every thread stands still until the "
     "next one begins. Members that wait for each other all wait for the one that was stopped.",
     measured="`nr_throttled` against `nr_periods` of the nearest control group with a quota, and "

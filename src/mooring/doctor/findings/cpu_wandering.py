@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from mooring.doctor.facts import CpuPlace, MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, SAMPLES, names, used, whole_cpus
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 from mooring.spec.edit import Change
 
 #: Sightings of threads outside of the group with most of them; helpers that hardly run are few.
 _OUTSIDE = 0.2
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A thread that is moved leaves its data in the old cache, and on another NUMA cell its "
     "memory is far away for good. On machines with many caches (one for each 4 to 8 cores) the "
     "kernel moves threads often.",

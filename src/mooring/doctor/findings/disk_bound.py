@@ -10,11 +10,11 @@ from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import ACCOUNT, functions, line_of, names_of, trained
 from mooring.doctor.findings.trainers import at_least
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
 #: Logs and a checkpoint now and then stay below a twentieth.
 _LEAST = 0.1
-_PAGE = Page(
+_PAGE = CheckPage(
     why="While the main thread reads or writes a file it does not train, and whoever waits for it "
     "waits too.",
     measured="Looks at what the main thread of each trainer does: in a system call on a file, or "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mooring.doctor.facts import EndFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import EVENTS, SAMPLES
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 
 #: Saving a model takes a moment.
 _LATE_S = 5.0
@@ -16,7 +16,7 @@ _IDLE_THREADS = 0.2
 #: So much later is worth a word also if the member computes: nobody sees what.
 _VERY_LATE_S = 30.0
 _LOG = "logs/M.log"
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Nothing is trained any more, but the job still holds its CPUs, cards and memory, and "
     "whoever waits for its result waits on.",
     measured="Seconds from the last step that anybody reported, and from the last line of that "

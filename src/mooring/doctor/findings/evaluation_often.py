@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Found
-from mooring.doctor.findings.often import Kind, too_often
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.findings.often import FrequentWork, too_often
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.stacks.categories import Category
 
 _CODE = """\
@@ -19,7 +19,7 @@ _TENSORFLOW = """\
 model.fit(train, validation_data=held_out, validation_steps=50,
           validation_freq=TIMES)  # epochs between two evaluations
 """
-_KIND = Kind(
+_KIND = FrequentWork(
     Category.EVALUATION,
     0.1,
     "evaluation and metrics",
@@ -28,7 +28,7 @@ _KIND = Kind(
     _CODE,
     _TENSORFLOW,
 )
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A trainer that evaluates does not train, and in a gang all others wait for it.",
     measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in functions that are called so (evaluate, validate, eval_step…), "

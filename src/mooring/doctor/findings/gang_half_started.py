@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import ClusterFacts, GangFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import Page, Unknown, cluster_check
+from mooring.doctor.registry import CheckPage, Unknown, cluster_check
 from mooring.model.amounts import rough_duration
 
 #: A pod that found no place is tried again by the cluster's scheduler within five minutes at the
 #: latest (podMaxInUnschedulablePodsDuration); one that still waits then waits for others to end.
 LONG_S = 300.0
 _MOST_NODES = 4
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A training whose pods are placed one by one may get a part of them only. Those that run "
     "wait for the others and hold their cards; the others wait for cards. Two such jobs can wait "
     "for each other for ever.",

@@ -9,11 +9,11 @@ from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.accounts import ACCOUNT, names_of, trained
 from mooring.doctor.findings.trainers import at_least
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
 #: A helper that wakes up now and then (progress bars, queues' feeders) costs less than a tenth.
 _LEAST = 0.2
-_PAGE = Page(
+_PAGE = CheckPage(
     why="One thread of a Python process runs Python at a time. Threads that compute in Python take "
     "turns with the one that trains, which then waits with all CPUs free.",
     measured="Looks at all threads of a trainer: the main thread waits while another one is in "

@@ -8,10 +8,10 @@ from mooring.doctor.facts import GpuFacts, MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found
 from mooring.doctor.findings.measured import EVENTS, SAMPLES, names
 from mooring.doctor.findings.places import bring_near, home, several_cells
-from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, Unknown, run_check
 from mooring.model.cluster import format_cpus
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Batches that are copied to the card, and every kernel that is started, cross the link "
     "between the sockets. Copies get slower, and short kernels start later.",
     measured="The NUMA cell that each card hangs off (its PCI device in sysfs) against the cells "

@@ -9,7 +9,7 @@ from statistics import mean
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names
-from mooring.doctor.registry import RUN_CHECKS, DoesNotApply, Page, Unknown, run_check
+from mooring.doctor.registry import RUN_CHECKS, CheckPage, DoesNotApply, Unknown, run_check
 
 _IDLE = 40.0
 _BUSY_CPU = 0.9
@@ -20,7 +20,7 @@ _NO_CAUSE = frozenset(
 )
 #: A finding that costs less than this is not what a card waits for most of the time.
 _LEAST_WEIGHT = 0.2
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A card that is idle half of the time trains half as fast as it could, and costs the same.",
     measured="NVML's utilisation of the member's cards in each sample while the job trained (the "
     "share of time in which any kernel ran), with bytes over PCIe, processes on the card, and "

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import NodeFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import DoesNotApply, Page, node_check, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, node_check, run_check
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A program that runs keeps its cards until it opens one again; a new one finds none. It "
     "looks like a broken driver and is not.",
     measured="What NVML answers to the launcher: error 999, `Unknown Error`, where the library "

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from mooring.doctor.facts import GpuFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES
-from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, Unknown, run_check
 
 #: On average over the run. Headers leave four fifths of a link for data (24 bytes with each 128),
 #: so that this is a link that is full three quarters of the time.
 _FULL = 0.6
-_PAGE = Page(
+_PAGE = CheckPage(
     why="What goes to and from the card goes over its PCIe lanes. Once they are full, neither a "
     "faster card nor more CPUs help. A card in a slot with few lanes is there early.",
     measured="Bytes a second in each direction (NVML watches for 20 ms, one card a sample in turn) "

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from mooring.doctor.facts import GpuFacts, MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import JOB, MEBIBYTE, SAMPLES
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 from mooring.spec.edit import Change
 
 #: TensorFlow takes all that is free, JAX three quarters of all; what others hold comes on top.
 _FULL = 0.9
 _GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 _PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
-_PAGE = Page(
+_PAGE = CheckPage(
     why="`nvidia-smi` shows what was reserved, not what is used. TensorFlow takes all memory of a "
     "card when it starts, JAX three quarters; PyTorch keeps what it once needed. A full card is "
     "then no sign that the model hardly fits. It matters where others are to use the same card: "

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import JOB, SAMPLES, names
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="NCCL refuses two ranks on one device (`Duplicate GPU detected`), and other libraries "
     "make them take turns.",
     measured="Local processes of each member against the cards that it sees, and processes that "

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
 _EVENTS = "events.jsonl"
 _MOST_SHOWN = 32
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Members meet in every step: if one does not arrive, all others wait for it, for as long "
     "as their library lets them, and hold their CPUs and GPUs.",
     measured="The time since anybody's last step: longer than 5 times the longest pause between "

@@ -13,7 +13,7 @@ from mooring.doctor.findings.input_account import REMOTE, found_by_account, rank
 from mooring.doctor.findings.measured import SAMPLES, whole_cpus
 from mooring.doctor.findings.straggler_account import waited_for
 from mooring.doctor.findings.trainers import STACKS, at_least, trainers, watched
-from mooring.doctor.registry import NotRecognised, Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, NotRecognised, Unknown, run_check
 from mooring.spec.edit import Change
 from mooring.stacks.categories import Category
 
@@ -33,7 +33,7 @@ _MOST_SHARE = 0.97
 _MOST_LOADERS = 32
 _FULL = 0.85
 _SERVED = 0.5
-_PAGE = Page(
+_PAGE = CheckPage(
     why="While a trainer waits for its next batch, or reads and decodes it, no device computes.",
     measured="Looks of the launcher at each trainer's main thread while the job trained: the "
     "share of looks in which it waits for loaders (torch's DataLoader, tf.data's iterator) or "

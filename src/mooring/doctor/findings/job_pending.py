@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A gang starts whole or not at all. Until there is room for all of it, it holds nothing "
     "and does nothing.",
     measured="The job's phase on the cluster, and the reason that the queue gave.",

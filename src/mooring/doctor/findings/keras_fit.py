@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 
 #: The last line of the traceback of `fit`, and the strategy. As Keras 3.15 and TensorFlow 2.21 say.
 _ERRORS = {
@@ -20,7 +20,7 @@ _ERRORS = {
 #: A frame of Keras 3 stands in the traceback; those of Keras 2 are in tf_keras or keras/src/engine.
 _KERAS_3 = "/keras/src/"
 _KERAS_2 = ("/tf_keras/", "/keras/src/engine/")
-_PAGE = Page(
+_PAGE = CheckPage(
     why="`Model.fit` of Keras 3 does not know the datasets and values of strategies over several "
     "processes: it fails in its first step, with any job system and without one.",
     measured="The last lines of the members that failed: the error that TensorFlow raises there, "

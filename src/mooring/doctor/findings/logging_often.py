@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Found
-from mooring.doctor.findings.often import Kind, too_often
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.findings.often import FrequentWork, too_often
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.stacks.categories import Category
 
 _CODE = """\
@@ -22,7 +22,7 @@ EVERY = TIMES * every_now  # steps between two summaries; every_now: as it is
 with tf.summary.record_if(step % EVERY == 0):
     tf.summary.scalar("loss", loss, step=step)
 """
-_KIND = Kind(
+_KIND = FrequentWork(
     Category.LOGGING,
     0.05,
     "logging and summaries",
@@ -31,7 +31,7 @@ _KIND = Kind(
     _CODE,
     _TENSORFLOW,
 )
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Every line and every summary that a step waits for is time in which it does not "
     "train; on a network file system each flush is a round trip.",
     measured="Looks of the launcher at each trainer's main thread while the job trained: the "

@@ -8,7 +8,7 @@ from mooring.account import Activity
 from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, SAMPLES, names, used
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 
 #: Of the machine's CPUs. `moor`, looks at trainers and the system take a tenth of a small machine;
 #: a build or a test run beside a job for a part of the time a third.
@@ -16,7 +16,7 @@ _LEAST_OTHERS = 0.6
 #: Of a trainer's time, ready to run without a CPU: what others take from a job that waits for bytes
 #: or data costs it nothing.
 _LEAST_WAITING = 0.4
-_PAGE = Page(
+_PAGE = CheckPage(
     why="CPUs that others use are missing: every member waits for its turn, and those that wait "
     "for each other wait for the one that was served last.",
     measured="CPU time of the whole machine (/proc/stat) less that of the job's members, and how "

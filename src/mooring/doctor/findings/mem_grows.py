@@ -11,7 +11,7 @@ from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, READY, SAMPLES
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.model.amounts import rough_duration, size
 
 #: Parts of the time after the start whose growth is compared. Caches and pools fill and then stay.
@@ -25,7 +25,7 @@ _LEAST_SHARE = 0.1
 #: Growth that takes longer than this to matter is not looked for in runs of seconds.
 _MOST_LEFT_S = 48 * 3600.0
 _SOON_S = 3600.0
-_PAGE = Page(
+_PAGE = CheckPage(
     why="At its limit the kernel ends a process, and with it the gang: hours of work are lost for "
     "what grew by some kilobytes in each step.",
     measured="Resident memory of each member's samples while it trained, without the first fifth "

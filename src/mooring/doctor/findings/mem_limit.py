@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, READY, SAMPLES, by_role, mebibytes, names
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.spec.edit import Change
 
 _CLOSE = 0.9
 #: Room above the highest that was seen; after a kill the need is not known.
 _ROOM = 1.3
 _AFTER_A_KILL = 2.0
-_PAGE = Page(
+_PAGE = CheckPage(
     why="At its limit the kernel first drops cached files, so that data is read again and again, "
     "and then ends a process: the whole gang starts over.",
     measured="The highest resident memory of all samples against the limit that a control group "

@@ -8,7 +8,7 @@ from mooring.doctor.facts import MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES, names
 from mooring.doctor.findings.places import bring_near, home, several_cells
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.model.cluster import format_cpus
 
 #: A fifth of the memory, and more than any cache holds: less than that does not show in a step.
@@ -17,7 +17,7 @@ _LEAST_BYTES = 64 * MEBIBYTE
 #: What a distant access costs more than a near one; two-socket machines tell distances of 20 or 21
 #: where 10 is near (numactl --hardware).
 _DEARER = 1.0
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A page stays on the NUMA cell of the thread that touched it first. A process that was "
     "moved since, or that another one loaded the data for, fetches it over the link between the "
     "sockets: each access takes about twice as long, and the link is shared by all.",

@@ -8,13 +8,13 @@ from mooring.doctor.facts import CardTraffic, MemberFacts, RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found
 from mooring.doctor.findings.measured import SAMPLES, names
 from mooring.doctor.findings.places import bring_near, home, several_cells
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.model.cluster import format_cpus
 
 #: In one direction. What crosses the sockets costs the same for each packet; at this rate those are
 #: some 20,000 a second, and a CPU has no trouble with that wherever it is.
 _LEAST_MBPS = 200.0
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Every packet is written to memory on the card's side and fetched from the other: the link "
     "between the sockets is crossed twice, and the card's interrupts wake a thread far away. On "
     "fast cards that costs a part of the rate.",

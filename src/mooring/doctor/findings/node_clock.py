@@ -7,12 +7,12 @@ from statistics import median
 
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
-from mooring.doctor.registry import Page, Unknown, node_check
+from mooring.doctor.registry import CheckPage, Unknown, node_check
 
 #: Idle CPUs are slow under any governor; one that saves power keeps busy ones slow as well.
 _SLOW = 0.7
 _SAVING = ("powersave", "conservative")
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A governor that saves power keeps the clock low, or raises it late: short steps end "
     "before the clock has risen.",
     measured="Each allowed CPU's `scaling_governor`, and its clock now against its highest. "

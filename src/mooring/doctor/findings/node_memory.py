@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE
-from mooring.doctor.registry import DoesNotApply, Page, node_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, node_check
 
 _FULL = 0.9
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Beyond its limit the kernel first takes away cached files, which makes reading slow, "
     "and then ends a process of the group.",
     measured="Memory in use of the nearest control group with a limit, without cached files that "

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
-from mooring.doctor.registry import DoesNotApply, Page, node_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, node_check
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="With a quota alone the threads wander over all CPUs of the machine and share each with "
     "whoever else is there. On large machines that costs caches and NUMA locality; a training "
     "with short steps feels it most.",

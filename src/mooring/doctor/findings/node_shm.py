@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE
-from mooring.doctor.registry import Page, Unknown, node_check
+from mooring.doctor.registry import CheckPage, Unknown, node_check
 
 #: What container engines give unless they are told otherwise.
 _DEFAULT_BYTES = 64 * MEBIBYTE
 _FULL = 0.9
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Loader processes of PyTorch and the transports of NCCL hand data over through /dev/shm. "
     "Container engines make it 64 MiB; a batch that does not fit ends the program with a bus "
     "error, or makes it fall back to slower ways.",

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from mooring.doctor.facts import NodeFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import whole_cpus
-from mooring.doctor.registry import Page, node_check
+from mooring.doctor.registry import CheckPage, node_check
 
 #: CPUs that a library would count against those it can use; below this a few threads more.
 _TIMES = 2.0
 _VARIABLE = "OMP_NUM_THREADS"
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Numeric libraries start one thread for each CPU that they see. A container that may use "
     "a part of a large machine sees all of it, unless its CPU set is restricted, and its threads "
     "wait for each other.",

@@ -20,7 +20,7 @@ GOAL = 0.02
 
 
 @dataclass(frozen=True)
-class Kind:
+class FrequentWork:
     """What is looked for; reported when it surely takes `least` of a trainer's time."""
 
     category: Category
@@ -42,7 +42,7 @@ def times_less(share: float) -> int:
     return max(2, ceil(known / (1 - known) / (GOAL / (1 - GOAL))))
 
 
-def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
+def too_often(facts: RunFacts, kind: FrequentWork) -> Iterator[Found]:
     seen = [
         (member, stack, share)
         for member, stack in trainers(facts)
@@ -87,14 +87,14 @@ def too_often(facts: RunFacts, kind: Kind) -> Iterator[Found]:
     )
 
 
-def _share(facts: RunFacts, member: MemberFacts, stack: StackFacts, kind: Kind) -> float:
+def _share(facts: RunFacts, member: MemberFacts, stack: StackFacts, kind: FrequentWork) -> float:
     """By names of functions, or by what the account saw without one (output that nobody takes)."""
     rank = facts.account.of(member.name)
     by_account = rank.phases.get(kind.category, 0.0) if rank is not None else 0.0
     return max(stack.share(kind.category), by_account)
 
 
-def _line(facts: RunFacts, member: MemberFacts, kind: Kind) -> str:
+def _line(facts: RunFacts, member: MemberFacts, kind: FrequentWork) -> str:
     """Where the account saw it; only what is printed is seen without a name."""
     rank = facts.account.of(member.name)
     if rank is None or kind.category is not Category.LOGGING:

@@ -10,11 +10,11 @@ from mooring.doctor.findings.accounts import ACCOUNT, names_of, trained
 from mooring.doctor.findings.exchanging import exchange_of
 from mooring.doctor.findings.measured import JOB
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 
 #: Below this the difference is not worth a change.
 _LEAST_GAIN = 1.3
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Members that exchange after every step pay for it in every step. With little work in a "
     "step they are slower together than one of them alone, and hold many times its CPUs.",
     measured="Looks at all ranks: the share of a step for which each computes. One process alone "

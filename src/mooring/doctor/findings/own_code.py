@@ -17,7 +17,7 @@ from mooring.doctor.findings.accounts import (
     trained,
 )
 from mooring.doctor.findings.trainers import at_least
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
 #: A forward pass that is written with operators alone is no call of Python of the framework's: it
 #: takes a third of a step, the way back (in the framework) two.
@@ -43,7 +43,7 @@ _LEAST_LINES = 3
 #: Nobody's training is a loop over single things.
 _LEAST_LOOP = 0.15
 _HOT = 0.1
-_PAGE = Page(
+_PAGE = CheckPage(
     why="The framework computes in compiled code on all CPUs or on a device; a loop in Python of "
     "the program's own uses one CPU, and everything else waits for it in every step.",
     measured="Looks at the innermost line of the program on the main thread of each trainer, "

@@ -17,11 +17,11 @@ from mooring.doctor.findings.accounts import (
     surely,
     trained,
 )
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
 #: A pause between polls takes some per cent; nobody trains faster by sleeping a sixth of the time.
 _LEAST = 0.15
-_PAGE = Page(
+_PAGE = CheckPage(
     why="While the program sleeps nothing is computed, and whoever waits for it waits too: a pause "
     "that was meant for something else, a poll with a long interval, a limit on requests.",
     measured="Looks at what the main thread of each trainer does: in a system call that waits for "

@@ -8,13 +8,13 @@ from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES, names, servers_of, used
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.spec.edit import Change
 
 _FULL = 0.9
 #: Workers below this are not what limits the job.
 _WAITING = 0.7
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Servers apply every worker's gradients. Once their CPU is used up, workers only wait "
     "longer.",
     measured="CPUs used by each server against those that it may use (on CPUs of its own: used "

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import SAMPLES
-from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.findings.ps_tables import ShardedVariable, large_tables, named, sizes
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.model.amounts import size
 from mooring.spec.edit import Change
 from mooring.variables import Maker
@@ -29,7 +29,7 @@ with strategy.scope():
 # in the step, instead of tape.gradient and apply_gradients:
 optimizer.minimize(loss, variables, tape)
 """
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Adam as TensorFlow and Keras write it lets the moments of all rows decay and moves all "
     "rows in every step. A batch uses some thousand rows of a table that has millions: nearly all "
     "of that work on the servers is for rows that the batch did not see.",
@@ -89,7 +89,7 @@ def _busiest(facts: RunFacts) -> float:
     return min(0.9, max(wanted, default=0.0))
 
 
-def _remedy(tables: Sequence[Table]) -> Remedy:
+def _remedy(tables: Sequence[ShardedVariable]) -> Remedy:
     does = "update only the rows that a batch used; compare the loss, it is another optimizer"
     if all(table.keras_adam for table in tables):
         return Remedy(does, (Change(("spec", "variables", "optimizer"), "lazy"),))

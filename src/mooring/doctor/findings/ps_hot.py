@@ -9,12 +9,12 @@ from mooring.doctor.finding import Confidence, Figure, Found, Gain
 from mooring.doctor.findings.measured import EVENTS, MEBIBYTE, SAMPLES
 from mooring.doctor.findings.ps_dividing import divide
 from mooring.doctor.findings.ps_shares import UNEVEN, card_of, shares_of
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 from mooring.variables import PartFacts
 
 #: A card this full limits whoever is behind it.
 _FULL = 0.5
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Every worker asks the same server in every step: its network card and its CPU are the "
     "limit of the whole job, the other servers wait, and more servers change nothing.",
     measured="Bytes through each server's TCP sockets while the job trained (the kernel's own "

@@ -9,9 +9,9 @@ from mooring.doctor.finding import Confidence, Figure, Found
 from mooring.doctor.findings.measured import SAMPLES, names
 from mooring.doctor.findings.ps_dividing import divide
 from mooring.doctor.findings.ps_shares import IDLE, UNEVEN, shares_of
-from mooring.doctor.registry import Page, run_check
+from mooring.doctor.registry import CheckPage, run_check
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="A server without variables holds CPUs and memory for nothing, and the others carry its "
     "part. There are more servers than variables worth the name, or all large ones fell to the "
     "same servers.",

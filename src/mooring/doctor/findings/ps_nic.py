@@ -9,13 +9,13 @@ from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.hubs import hubs
 from mooring.doctor.findings.measured import EVENTS, names
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import DoesNotApply, Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, Unknown, run_check
 from mooring.spec.edit import Change
 
 #: Of the time: while the card is in use somebody waits for it; a card of ten times the speed would
 #: make such a job 1.8 times as fast.
 _FULL = 0.5
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Every step waits for the server's card. Faster workers, or more of them, wait longer.",
     measured="Bytes through the card of each node that has servers while the job trained, "
     "against its limit, by the fuller direction of each short interval: a card that is filled in "

@@ -8,7 +8,7 @@ from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, PLAN, names, servers_of
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.spec.edit import Change
 
 #: Of the time, as for ps-nic.
@@ -16,7 +16,7 @@ _BUSY = 0.5
 #: A card with so much less to do could take a server: what it has to do now is a worker's traffic,
 #: of which the part with that server then stays on the node.
 _IDLE = 0.7
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Servers on one node share its card: together they are no faster than one, and each "
     "added worker makes it worse.",
     measured="Servers of each node in the plan, and bytes through its card against the limit "

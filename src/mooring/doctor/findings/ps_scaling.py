@@ -9,11 +9,11 @@ from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import EVENTS, JOB, SAMPLES, names, servers_of, used
 from mooring.doctor.ordering import Causes
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 
 #: From here on, a third more workers fill the servers up.
 _BUSY = 0.75
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Workers share what the servers can carry. Once that is used up, each added worker makes "
     "the others slower by what it gains.",
     measured="The fullest of the servers' cards, and of CPU sets or quotas that are a server's "

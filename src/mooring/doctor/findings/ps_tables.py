@@ -18,7 +18,7 @@ _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
-class Table:
+class ShardedVariable:
     """A variable with all its parts."""
 
     name: str
@@ -41,7 +41,7 @@ class Table:
         return all(part.keras_adam for part in self.parts)
 
 
-def tables_of(facts: RunFacts) -> list[Table]:
+def tables_of(facts: RunFacts) -> list[ShardedVariable]:
     """Those that rows are taken from, largest first. Raises Unknown where the program told none."""
     servers_of(facts)
     if not facts.variables:
@@ -52,11 +52,11 @@ def tables_of(facts: RunFacts) -> list[Table]:
     for part in facts.variables:
         if part.looked_up:
             found.setdefault(part.variable, []).append(part)
-    tables = [Table(name, tuple(parts)) for name, parts in found.items()]
+    tables = [ShardedVariable(name, tuple(parts)) for name, parts in found.items()]
     return sorted(tables, key=lambda table: -table.size_bytes)
 
 
-def large_tables(facts: RunFacts, wanted: Callable[[PartFacts], bool]) -> list[Table]:
+def large_tables(facts: RunFacts, wanted: Callable[[PartFacts], bool]) -> list[ShardedVariable]:
     """Tables that are not small and of which `wanted` holds for a part."""
     return [
         table
@@ -65,12 +65,12 @@ def large_tables(facts: RunFacts, wanted: Callable[[PartFacts], bool]) -> list[T
     ]
 
 
-def sizes(tables: Sequence[Table]) -> Iterator[Figure]:
+def sizes(tables: Sequence[ShardedVariable]) -> Iterator[Figure]:
     for table in tables[:_MOST_NAMED]:
         yield Figure(table.name, table.size_bytes / MEBIBYTE, "MiB", SAMPLES)
 
 
-def named(tables: Iterable[Table]) -> str:
+def named(tables: Iterable[ShardedVariable]) -> str:
     names = [table.name for table in tables]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES, servers_of, used
-from mooring.doctor.findings.ps_tables import Table, large_tables, named, sizes
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.findings.ps_tables import ShardedVariable, large_tables, named, sizes
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.model.amounts import size
 from mooring.spec.edit import Change
 
@@ -16,7 +16,7 @@ _SNIPPET = """rows, place = tf.unique(tf.reshape(ids, [-1]))
 found = tf.nn.embedding_lookup(table, rows)   # table: the tf.Variable itself, not a tensor of it
 embedded = tf.reshape(tf.gather(found, place), (*ids.shape, width))
 """
-_PAGE = Page(
+_PAGE = CheckPage(
     why="In every step the server sends every row to the worker, which uses some hundred of them: "
     "network, memory and both CPUs move the whole table for nothing, and a larger table or one "
     "more worker makes it worse.",
@@ -68,7 +68,7 @@ def _bytes_per_step(facts: RunFacts) -> float | None:
     return sum(rates) / facts.steps_per_s
 
 
-def _remedy(tables: Sequence[Table]) -> Remedy:
+def _remedy(tables: Sequence[ShardedVariable]) -> Remedy:
     if all(table.keras_layer for table in tables):
         changes = (Change(("spec", "variables", "lookups"), "rows"),)
         return Remedy("let the layers fetch rows from the servers", changes)

@@ -8,9 +8,9 @@ from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Found
 from mooring.doctor.findings.accounts import trained
 from mooring.doctor.findings.straggler_account import IDLE, LATE_BECAUSE, waited_for
-from mooring.doctor.registry import DoesNotApply, Page, run_check
+from mooring.doctor.registry import CheckPage, DoesNotApply, run_check
 
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Members meet in every step: while one sleeps or waits for something of its own, all "
     "others wait for it, with their CPUs and GPUs idle.",
     measured="Looks at each trainer: who waits for others while no bytes move, and who does not. "

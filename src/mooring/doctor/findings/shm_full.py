@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from mooring.doctor.facts import RunFacts
 from mooring.doctor.finding import Confidence, Figure, Found, Remedy
 from mooring.doctor.findings.measured import MEBIBYTE, SAMPLES, by_role, mebibytes, names
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 from mooring.spec.edit import Change
 
 _FULL = 0.9
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Loader processes of PyTorch and the transports of NCCL hand data over through /dev/shm. "
     "What does not fit ends the program with a bus error, or makes it fall back to slower ways.",
     measured="The highest use of /dev/shm in all samples against its size (statvfs). Nine tenths "

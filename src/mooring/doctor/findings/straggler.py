@@ -13,7 +13,7 @@ from mooring.doctor.facts import MemberFacts, RunFacts, Use
 from mooring.doctor.finding import Confidence, Figure, Found, Gain, Remedy
 from mooring.doctor.findings.measured import PLAN, SAMPLES, used
 from mooring.doctor.findings.straggler_account import IDLE, LATE_BECAUSE, waited_for
-from mooring.doctor.registry import Page, Unknown, run_check
+from mooring.doctor.registry import CheckPage, Unknown, run_check
 
 #: Workers of healthy runs on a busy machine were seen within 20 % of each other.
 _SLOW = 0.65
@@ -26,7 +26,7 @@ _MORE_WORK = 1.6
 _FULL = 0.8
 _WAITS = "it waits for data or the network"
 _FOR_CPU = "it waits for a CPU"
-_PAGE = Page(
+_PAGE = CheckPage(
     why="Where workers wait for each other in every step, the slowest sets the pace of all; "
     "where they do not, its part of the data is seen less often.",
     measured="Looks at each trainer: who waits for others while no bytes move, and who does not. "

@@ -18,7 +18,7 @@ from mooring.backends.kubernetes.api.client import Client
 from mooring.backends.kubernetes.api.codec import JSON
 from mooring.backends.kubernetes.api.document import Key, Object, key_of, text
 from mooring.backends.kubernetes.api.errors import Expired, Forbidden, KubeError, NotFound
-from mooring.backends.kubernetes.api.resources import Kind
+from mooring.backends.kubernetes.api.resources import ResourceKind
 
 View = TypeVar("View")
 
@@ -28,7 +28,7 @@ _WATCH_S = 300
 
 
 @dataclass(frozen=True)
-class Entry(Generic[View]):
+class CacheEntry(Generic[View]):
     """A view with what orders it in time."""
 
     uid: str
@@ -62,7 +62,7 @@ class Cache(Generic[View]):
     def __init__(
         self,
         client: Client,
-        kind: Kind,
+        kind: ResourceKind,
         parse: Callable[[Object], View],
         *,
         changed: Callable[[View | None, View | None], None],
@@ -77,7 +77,7 @@ class Cache(Generic[View]):
         self._changed, self._namespace, self._labels = changed, namespace, labels
         self._accept = accept
         self._resync_s, self._missing_ok, self._trouble = resync_s, missing_ok, trouble
-        self._entries: dict[Key, Entry[View]] = {}
+        self._entries: dict[Key, CacheEntry[View]] = {}
         self._gone: dict[str, int] = {}
         self.synced = asyncio.Event()
         self.known = False
@@ -109,7 +109,7 @@ class Cache(Generic[View]):
             # One object that cannot be read must not cost the others theirs.
             self._trouble(f"{self._kind.plural} {'/'.join(key)} cannot be read: {error!r:.200}")
             return
-        self._entries[key] = Entry(uid, version, view)
+        self._entries[key] = CacheEntry(uid, version, view)
         self._changed(before.view if before else None, view)
 
     def remove(self, key: Key, uid: str, version: int = 0) -> None:

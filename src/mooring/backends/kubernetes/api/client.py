@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from mooring.backends.kubernetes.api.codec import JSON
-from mooring.backends.kubernetes.api.connection import Answer, Connection, Request
+from mooring.backends.kubernetes.api.connection import ApiConnection, Request, Response
 from mooring.backends.kubernetes.api.document import Json, Object, items, mapping, text
 from mooring.backends.kubernetes.api.errors import NotFound, Unreachable, api_error
-from mooring.backends.kubernetes.api.resources import POD, Kind
+from mooring.backends.kubernetes.api.resources import POD, ResourceKind
 
 FIELD_MANAGER = "mooring"
 #: A page as Python objects takes ten times the room of its text: few at a time keep memory low.
@@ -21,7 +21,7 @@ _LARGEST_POD_ANSWER_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """Some objects of a list; `version` is that of the list as a whole."""
 
     objects: tuple[Object, ...]
@@ -29,22 +29,22 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Change:
+class WatchEvent:
     """A line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
 
     kind: str
     object: Object
 
 
-class Client(Connection):
+class Client(ApiConnection):
     """A connection to one API server, in Kubernetes' verbs."""
 
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+    async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Object:
         return await self.call("GET", kind.path(namespace, name), kind.plural)
 
     async def pages(
-        self, kind: Kind, namespace: str | None = None, labels: str = "", accept: str = JSON
-    ) -> AsyncIterator[Page]:
+        self, kind: ResourceKind, namespace: str | None = None, labels: str = "", accept: str = JSON
+    ) -> AsyncIterator[ListPage]:
         """All objects, some at a time; raises Expired if the server forgets where we were."""
         path = kind.path(namespace)
         params = {"limit": str(_PAGE)}
@@ -57,31 +57,33 @@ class Client(Connection):
             if not version:
                 # Taken for an empty list, it would be the end of all that is known.
                 raise Unreachable(f"{request}: the answer is not a list")
-            yield Page(tuple(items(answer, "items")), version)
+            yield ListPage(tuple(items(answer, "items")), version)
             more = text(answer, "metadata", "continue")
             if not more:
                 return
             params["continue"] = more
 
     async def list(
-        self, kind: Kind, namespace: str | None = None, labels: str = ""
+        self, kind: ResourceKind, namespace: str | None = None, labels: str = ""
     ) -> tuple[Object, ...]:
         found: list[Object] = []
         async for page in self.pages(kind, namespace, labels):
             found += page.objects
         return tuple(found)
 
-    async def create(self, kind: Kind, manifest: Object) -> Object:
+    async def create(self, kind: ResourceKind, manifest: Object) -> Object:
         return (await self.create_unread(kind, manifest)).read()
 
-    async def create_unread(self, kind: Kind, manifest: Object, accept: str = JSON) -> Answer:
+    async def create_unread(
+        self, kind: ResourceKind, manifest: Object, accept: str = JSON
+    ) -> Response:
         """For many objects that somebody watches: most of these answers need never be read."""
         path = kind.path(text(manifest, "metadata", "namespace"))
         params = {"fieldManager": FIELD_MANAGER}
         request = Request("POST", path, kind.plural, params, manifest, accept=accept)
         return await self.answer(request)
 
-    async def apply(self, kind: Kind, manifest: Object, *, dry_run: bool = False) -> Object:
+    async def apply(self, kind: ResourceKind, manifest: Object, *, dry_run: bool = False) -> Object:
         """Server-side apply: made if it is not there, brought to what we say if it is."""
         name, namespace = (
             text(manifest, "metadata", "name"),
@@ -99,7 +101,7 @@ class Client(Connection):
             content_type="application/apply-patch+yaml",
         )
 
-    async def replace(self, kind: Kind, manifest: Object, subresource: str = "") -> Object:
+    async def replace(self, kind: ResourceKind, manifest: Object, subresource: str = "") -> Object:
         """PUT: refused with Conflict if the object is no longer the one that was read."""
         name, namespace = (
             text(manifest, "metadata", "name"),
@@ -110,7 +112,12 @@ class Client(Connection):
         return await self.call("PUT", path, kind.plural, params=params, body=manifest)
 
     async def merge(
-        self, kind: Kind, name: str, namespace: str | None, patch: Object, subresource: str = ""
+        self,
+        kind: ResourceKind,
+        name: str,
+        namespace: str | None,
+        patch: Object,
+        subresource: str = "",
     ) -> Object:
         """A JSON merge patch; with metadata.resourceVersion in it, as strict as `replace`."""
         return await self.call(
@@ -124,7 +131,7 @@ class Client(Connection):
 
     async def delete(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         name: str,
         namespace: str | None = None,
         *,
@@ -143,7 +150,7 @@ class Client(Connection):
             return False
         return True
 
-    async def proxy(self, pod: str, namespace: str, port: int, path: str) -> Answer:
+    async def proxy(self, pod: str, namespace: str, port: int, path: str) -> Response:
         """What a pod answers over HTTP, through the API server. Pods are not trusted: a long
         answer is none (Unreachable)."""
         route = POD.path(namespace, f"{pod}:{port}", "proxy") + path
@@ -162,13 +169,13 @@ class Client(Connection):
 
     async def watch(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         namespace: str | None,
         version: str,
         labels: str = "",
         timeout_s: int = 300,
         accept: str = JSON,
-    ) -> AsyncIterator[Change]:
+    ) -> AsyncIterator[WatchEvent]:
         """Changes after `version`, until the server ends the watch."""
         params = {
             "watch": "true",
@@ -182,7 +189,7 @@ class Client(Connection):
             kind.path(namespace), kind.plural, params, timeout_s + 30, accept
         ):
             change = part.read()
-            found = Change(text(change, "type"), mapping(change, "object"))
+            found = WatchEvent(text(change, "type"), mapping(change, "object"))
             if found.kind == "ERROR":
                 raise api_error(500, found.object, f"watch of {kind.plural}")
             yield found

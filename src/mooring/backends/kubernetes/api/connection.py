@@ -22,8 +22,8 @@ from mooring.backends.kubernetes.api.codec import JSON
 from mooring.backends.kubernetes.api.credentials import Credentials, tls_context
 from mooring.backends.kubernetes.api.document import Json, Object
 from mooring.backends.kubernetes.api.errors import ApiError, Overloaded, Unreachable, api_error
-from mooring.backends.kubernetes.api.kubeconfig import Access
-from mooring.backends.kubernetes.api.streams import Cutter, Frames, Lines
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess
+from mooring.backends.kubernetes.api.streams import Cutter, Frames, LineStream
 from mooring.version import VERSION
 
 _CONNECTIONS = 64
@@ -37,7 +37,7 @@ _LONGEST_RETRY_S = 10.0
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """One call that was answered, for metrics. `status` 0: it was not."""
 
     method: str
@@ -65,7 +65,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What the server answered, or a part of it; not read yet."""
 
     raw: bytes
@@ -84,13 +84,13 @@ class Answer:
         return found
 
 
-class Connection:
+class ApiConnection:
     """Used as an async context manager. `on_call` is told of each call."""
 
     def __init__(
         self,
-        access: Access,
-        on_call: Callable[[Call], None] | None = None,
+        access: ClusterAccess,
+        on_call: Callable[[ApiCall], None] | None = None,
         connections: int = _CONNECTIONS,
     ) -> None:
         self.access = access
@@ -129,7 +129,7 @@ class Connection:
         params: Mapping[str, str],
         timeout_s: float | None,
         accept: str = JSON,
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncIterator[Response]:
         """The messages of an answer that comes bit by bit: a watch, or the lines of a log."""
         session = self._open()
         # A server that says nothing for as long as it may be silent is gone.
@@ -147,25 +147,25 @@ class Connection:
                 server_hostname=self.access.tls_server_name or None,
             ) as response:
                 status = response.status
-                self._on_call(Call("WATCH", resource, status, time.monotonic() - started_s))
+                self._on_call(ApiCall("WATCH", resource, status, time.monotonic() - started_s))
                 media = response.headers.get("Content-Type", JSON)
                 if status >= 400:
                     told = _told(await _read(response, _LARGEST_REFUSAL_BYTES), media)
                     raise api_error(status, told, f"GET {path}", _retry_after_s(response))
-                cutter: Cutter = Frames() if codec.is_protobuf(media) else Lines()
+                cutter: Cutter = Frames() if codec.is_protobuf(media) else LineStream()
                 async for chunk in response.content.iter_any():
                     for part in cutter.whole(chunk):
-                        yield Answer(part, f"GET {path}", media)
+                        yield Response(part, f"GET {path}", media)
                 if last := cutter.last():
-                    yield Answer(last, f"GET {path}", media)
+                    yield Response(last, f"GET {path}", media)
         except ValueError as error:
             raise Unreachable(f"GET {path}: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not status:
-                self._on_call(Call("WATCH", resource, 0, time.monotonic() - started_s))
+                self._on_call(ApiCall("WATCH", resource, 0, time.monotonic() - started_s))
             raise Unreachable(f"GET {path}: {_said(error)}") from error
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> Response:
         refused = False
         for left in range(_TRIES - 1, -1, -1):
             try:
@@ -180,7 +180,7 @@ class Connection:
                 refused = True
         raise AssertionError("unreachable")
 
-    async def _once(self, request: Request, refused: bool) -> Answer:
+    async def _once(self, request: Request, refused: bool) -> Response:
         session = self._open()
         headers = await self._headers(request.accept, refused=refused)
         data = None
@@ -208,11 +208,11 @@ class Connection:
             raise Unreachable(f"{request}: {_said(error)}") from error
         finally:
             duration_s = time.monotonic() - started_s
-            self._on_call(Call(request.method, request.resource, status, duration_s))
+            self._on_call(ApiCall(request.method, request.resource, status, duration_s))
         if status >= 400:
             told = _told(raw, media)
             raise api_error(429 if again else status, told, str(request), retry_after_s)
-        return Answer(raw, str(request), media, told_headers)
+        return Response(raw, str(request), media, told_headers)
 
     async def _headers(self, accept: str, *, refused: bool) -> dict[str, str]:
         headers = {"Accept": accept}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mooring.backends.kubernetes.api.document import Json, text
 from mooring.backends.kubernetes.api.errors import NoAccess
-from mooring.backends.kubernetes.api.kubeconfig import Access, ExecPlugin, Pem
+from mooring.backends.kubernetes.api.kubeconfig import ClusterAccess, ExecPlugin, Pem
 from mooring.backends.kubernetes.api.times import parse_time
 
 #: The kubelet renews a mounted token well before its end; client-go re-reads each minute as well.
@@ -32,7 +32,7 @@ _RENEW_BEFORE_S = 30.0
 class Credentials:
     """The Authorization header, renewed when it is due."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ClusterAccess) -> None:
         self._access = access
         self._token = ""
         self._good_until_s = 0.0
@@ -129,7 +129,7 @@ async def run_plugin(plugin: ExecPlugin) -> Json:
     return answer
 
 
-def tls_context(access: Access) -> ssl.SSLContext | bool:
+def tls_context(access: ClusterAccess) -> ssl.SSLContext | bool:
     """How to check the server and show who we are; False for plain HTTP."""
     if access.server.startswith("http://"):
         return False

@@ -47,7 +47,7 @@ class ExecPlugin:
 
 
 @dataclass(frozen=True)
-class Access:
+class ClusterAccess:
     """All that a connection needs, nothing opened yet."""
 
     server: str
@@ -65,7 +65,7 @@ class Access:
     plugin: ExecPlugin | None = None
 
 
-def load_access(context: str | None = None, path: Path | None = None) -> Access:
+def load_access(context: str | None = None, path: Path | None = None) -> ClusterAccess:
     """The access of `context`, of the current context, or of the pod that we run in."""
     files = _files(path)
     if not files and context is None and in_cluster(os.environ):
@@ -80,10 +80,10 @@ def in_cluster(env: Mapping[str, str]) -> bool:
     return bool(env.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").is_file()
 
 
-def cluster_access(env: Mapping[str, str]) -> Access:
+def cluster_access(env: Mapping[str, str]) -> ClusterAccess:
     host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT", "443")
     namespace = SERVICE_ACCOUNT / "namespace"
-    return Access(
+    return ClusterAccess(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
         context="in-cluster",
@@ -123,7 +123,7 @@ def _read(file: Path) -> Json:
     return document
 
 
-def _from_files(files: Sequence[Path], context: str | None) -> Access:
+def _from_files(files: Sequence[Path], context: str | None) -> ClusterAccess:
     documents = [(file, _read(file)) for file in files]
     name = context or next(filter(None, (text(one, "current-context") for _, one in documents)), "")
     if not name:
@@ -145,7 +145,7 @@ def _from_files(files: Sequence[Path], context: str | None) -> Access:
         )
     token_file = text(user, "tokenFile")
     username, password = text(user, "username"), text(user, "password")
-    return Access(
+    return ClusterAccess(
         server=server,
         namespace=text(chosen, "namespace") or "default",
         context=name,

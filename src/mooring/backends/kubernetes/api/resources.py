@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """One resource of the API. An empty `group` is the core group."""
 
     group: str
@@ -34,26 +34,28 @@ class Kind:
         return "/".join(parts)
 
 
-POD = Kind("", "v1", "Pod", "pods")
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
-SERVICE = Kind("", "v1", "Service", "services")
-NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
-SECRET = Kind("", "v1", "Secret", "secrets")
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
-VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
-CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
-EVENT = Kind("", "v1", "Event", "events")
-LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
-NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
-TRAINING_JOB = Kind("mooring.dev", "v1", "TrainingJob", "trainingjobs")
-POOL = Kind("mooring.dev", "v1", "Pool", "pools", namespaced=False)
-NODE_TOPOLOGY = Kind(
+POD = ResourceKind("", "v1", "Pod", "pods")
+NODE = ResourceKind("", "v1", "Node", "nodes", namespaced=False)
+SERVICE = ResourceKind("", "v1", "Service", "services")
+NAMESPACE = ResourceKind("", "v1", "Namespace", "namespaces", namespaced=False)
+SECRET = ResourceKind("", "v1", "Secret", "secrets")
+CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps")
+CLAIM = ResourceKind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUME = ResourceKind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+STORAGE_CLASS = ResourceKind(
+    "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False
+)
+CSI_NODE = ResourceKind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
+EVENT = ResourceKind("", "v1", "Event", "events")
+LEASE = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases")
+NETWORK_POLICY = ResourceKind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+TRAINING_JOB = ResourceKind("mooring.dev", "v1", "TrainingJob", "trainingjobs")
+POOL = ResourceKind("mooring.dev", "v1", "Pool", "pools", namespaced=False)
+NODE_TOPOLOGY = ResourceKind(
     "topology.node.k8s.io", "v1alpha2", "NodeResourceTopology", "noderesourcetopologies", False
 )
-VOLCANO_POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
-VALIDATING_WEBHOOK = Kind(
+VOLCANO_POD_GROUP = ResourceKind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+VALIDATING_WEBHOOK = ResourceKind(
     "admissionregistration.k8s.io",
     "v1",
     "ValidatingWebhookConfiguration",

@@ -20,7 +20,7 @@ class Cutter(Protocol):
         ...
 
 
-class Lines:
+class LineStream:
     """Without those that are empty."""
 
     def __init__(self) -> None:

@@ -22,11 +22,16 @@ from mooring.backends.kubernetes.api.resources import (
     STORAGE_CLASS,
     TRAINING_JOB,
     VOLUME,
-    Kind,
+    ResourceKind,
 )
-from mooring.backends.kubernetes.jobs.admission import Candidate, candidate
+from mooring.backends.kubernetes.jobs.admission import JobCandidate, candidate
 from mooring.backends.kubernetes.jobs.pools import PoolView, access_rules, parse_pool
-from mooring.backends.kubernetes.jobs.training_job import JobView, meaning_of, parse_view, record_of
+from mooring.backends.kubernetes.jobs.training_job import (
+    JobView,
+    parse_training_job,
+    parse_view,
+    record_of,
+)
 from mooring.backends.kubernetes.objects.nodes import (
     NodeView,
     parse_node,
@@ -60,17 +65,17 @@ class ClusterNow:
     pools: tuple[PoolView, ...] = ()
     storage: Storage | None = None
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[JobCandidate]:
         """Those that wait for a place or hold one; jobs with mistakes are nobody's rivals."""
         found, rules = [], access_rules(self.pools)
         for view in self.jobs:
             if view.deleting:
                 continue
             try:
-                meaning = meaning_of(view.object)
+                parsed = parse_training_job(view.object)
             except BadInput:
                 continue
-            one = candidate(view, meaning, record_of(view, meaning), rules)
+            one = candidate(view, parsed, record_of(view, parsed), rules)
             if one is not None:
                 found.append(one)
         return found
@@ -118,7 +123,7 @@ def described_cluster(cluster_file: Path) -> ClusterNow:
     )
 
 
-async def _optional(client: Client, kind: Kind) -> tuple[Object, ...] | None:
+async def _optional(client: Client, kind: ResourceKind) -> tuple[Object, ...] | None:
     """None where the kind does not exist, or is not for this user to see."""
     try:
         return await client.list(kind)

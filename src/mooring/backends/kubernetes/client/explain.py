@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from mooring.backends.kubernetes.client.cluster import ClusterNow
 from mooring.backends.kubernetes.jobs import admission
-from mooring.backends.kubernetes.jobs.admission import Candidate
+from mooring.backends.kubernetes.jobs.admission import JobCandidate
 from mooring.backends.kubernetes.jobs.pools import access_rules
 from mooring.backends.kubernetes.jobs.record import Stage
 from mooring.backends.kubernetes.jobs.status import decode
-from mooring.backends.kubernetes.jobs.training_job import JobView, job_key, meaning_of
+from mooring.backends.kubernetes.jobs.training_job import JobView, job_key, parse_training_job
 from mooring.backends.kubernetes.objects.use import snapshot
 from mooring.brain import queue
 from mooring.brain.changes import changes
@@ -24,19 +24,19 @@ def explain_job(
     cluster: ClusterNow, view: JobView, member: str | None, now_s: float
 ) -> Explanation:
     """About a job that was submitted, or one that would be."""
-    meaning = meaning_of(view.object)
-    members = [one.id for one in meaning.gang.members]
+    parsed = parse_training_job(view.object)
+    members = [one.id for one in parsed.gang.members]
     record = decode(view.status, members, view.created_at_s or now_s)
     key = view.key
     name = job_key(key)
-    gang = meaning.queued
+    gang = parsed.queued
     named = _member(gang, member)
-    if not meaning.by_mooring:
-        chosen = meaning.job.spec.kubernetes.scheduler.value
+    if not parsed.by_mooring:
+        chosen = parsed.job.spec.kubernetes.scheduler.value
         note = f"nodes are chosen by '{chosen}', not by Mooring"
         return Explanation(name, named or gang.members[0].id, (), note=note)
     rules = access_rules(cluster.pools)
-    barred = rules.refusals(meaning.job, meaning.priority, view.namespace)
+    barred = rules.refusals(parsed.job, parsed.priority, view.namespace)
     if barred and record.stage is Stage.QUEUED:
         sentence = "; ".join(map(str, barred))
         return Explanation(name, named or gang.members[0].id, (), refused=sentence)
@@ -44,8 +44,8 @@ def explain_job(
     rivals = [one for one in cluster.candidates() if one.view.key != key]
     holding = [one for one in rivals if one.record.stage is Stage.ADMITTED]
     waiting = replace(record, stage=Stage.QUEUED, not_before_s=0.0)
-    asked = Candidate(
-        view, meaning, waiting, meaning.job.spec.pool or queue.DEFAULT_POOL, meaning.priority
+    asked = JobCandidate(
+        view, parsed, waiting, parsed.job.spec.pool or queue.DEFAULT_POOL, parsed.priority
     )
     interest = admission.interest_of([*rivals, asked], lambda: cluster.storage)
     state, _ = admission.occupied(holding, cluster.nodes, pods, interest=interest)

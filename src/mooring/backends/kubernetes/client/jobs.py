@@ -11,7 +11,12 @@ from mooring.backends.kubernetes.api.client import Client
 from mooring.backends.kubernetes.api.document import Object, text
 from mooring.backends.kubernetes.api.errors import KubeError, NotFound
 from mooring.backends.kubernetes.api.resources import POD, TRAINING_JOB
-from mooring.backends.kubernetes.client.submit import NOT_INSTALLED, Progress, follow, progress_of
+from mooring.backends.kubernetes.client.submit import (
+    NOT_INSTALLED,
+    JobProgress,
+    follow,
+    progress_of,
+)
 from mooring.backends.kubernetes.jobs.training_job import STOP, JobView, parse_view
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.pods import PodView, parse_pod
@@ -26,7 +31,7 @@ class JobRow:
 
     namespace: str
     name: str
-    progress: Progress
+    progress: JobProgress
     pool: str
     created_at_s: float
 
@@ -70,7 +75,7 @@ def pods_of_job(objects: Iterable[Object], view: JobView) -> list[PodView]:
     return [pod for pod in found if pod.belongs_to(view.namespace, view.uid)]
 
 
-async def stop_job(client: Client, view: JobView, *, now: bool) -> AsyncIterator[Progress]:
+async def stop_job(client: Client, view: JobView, *, now: bool) -> AsyncIterator[JobProgress]:
     """Ask for the job's end, and what then becomes of it. `now`: its pods get no grace."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     patch: Object = {"metadata": {"uid": view.uid, "annotations": {STOP: at}}}

@@ -42,7 +42,7 @@ def parse_line(raw: bytes, member: str) -> Line:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogLines:
     """Lines in the order of their times, what is missing in sentences, and which containers they
     came from: member -> (uid of the pod, restarts)."""
 
@@ -53,7 +53,7 @@ class Reading:
 
 async def read_logs(
     client: Client, view: JobView, members: Sequence[str], tail: int | None
-) -> Reading:
+) -> LogLines:
     """All that can be read now."""
     pods = {pod.mark.member.name: pod for pod in await pods_of(client, view) if pod.mark}
     slots = asyncio.Semaphore(_PARALLEL)
@@ -66,7 +66,7 @@ async def read_logs(
             return await _whole(client, pod, member, tail)
 
     answers = await asyncio.gather(*map(of_member, members))
-    return Reading(
+    return LogLines(
         tuple(sorted(line for found, _ in answers for line in found)),
         tuple(missing for _, missing in answers if missing),
         {

@@ -13,16 +13,16 @@ from mooring.backends.kubernetes.client.cluster import ClusterNow
 from mooring.backends.kubernetes.client.files import config_map
 from mooring.backends.kubernetes.client.submit import manifest_of, taken
 from mooring.backends.kubernetes.jobs import admission
-from mooring.backends.kubernetes.jobs.admission import Candidate
+from mooring.backends.kubernetes.jobs.admission import JobCandidate
 from mooring.backends.kubernetes.jobs.gang_manifests import needs_token, pod_manifests
 from mooring.backends.kubernetes.jobs.look import admit
 from mooring.backends.kubernetes.jobs.pools import access_rules
-from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
 from mooring.backends.kubernetes.jobs.training_job import (
     JobView,
-    Meaning,
+    ParsedJob,
     job_key,
-    meaning_of,
+    parse_training_job,
     parse_view,
 )
 from mooring.backends.kubernetes.objects.network import network_policy_manifest
@@ -57,7 +57,7 @@ def render(
 ) -> Rendered:
     """Raises BadInput where a submit would."""
     manifest = manifest_of(job, namespace, has_files=archive is not None)
-    meaning = meaning_of(manifest)
+    parsed = parse_training_job(manifest)
     key = (namespace, job.metadata.name)
     if any(view.key == key for view in cluster.jobs):
         raise taken(source, key)
@@ -65,15 +65,15 @@ def render(
     objects: list[dict[str, Json]] = [manifest]
     if archive is not None:
         objects.append(config_map(owner, archive))
-    record, waits, notes = _placed(meaning, arriving(manifest), cluster, now_s)
-    objects.append(service_manifest(meaning.job, owner))
-    if needs_token(meaning):
+    record, waits, notes = _placed(parsed, arriving(manifest), cluster, now_s)
+    objects.append(service_manifest(parsed.job, owner))
+    if needs_token(parsed):
         objects.append(token_manifest(owner, token=""))
     objects.append(network_policy_manifest(owner))
     if record is not None:
         members = tuple(record.slots)
         has_files = archive is not None
-        objects += pod_manifests(meaning, owner, record, members, image, has_files=has_files)
+        objects += pod_manifests(parsed, owner, record, members, image, has_files=has_files)
     return Rendered(tuple(objects), waits, notes)
 
 
@@ -84,23 +84,23 @@ def arriving(manifest: Object) -> JobView:
 
 
 def _placed(
-    meaning: Meaning, view: JobView, cluster: ClusterNow, now_s: float
-) -> tuple[Record | None, str, tuple[str, ...]]:
+    parsed: ParsedJob, view: JobView, cluster: ClusterNow, now_s: float
+) -> tuple[TrainingJobRecord | None, str, tuple[str, ...]]:
     """The record of the job once it is admitted, or why it is not."""
-    record = Record(queued_at_s=now_s)
-    kube = meaning.job.spec.kubernetes
+    record = TrainingJobRecord(queued_at_s=now_s)
+    kube = parsed.job.spec.kubernetes
     if kube.suspend:
         return None, f"{view.name} is suspended (spec.kubernetes.suspend)", ()
-    if not meaning.by_mooring:
+    if not parsed.by_mooring:
         note = f"nodes are chosen by '{kube.scheduler.value}'"
-        plan = admission.anywhere(meaning.gang)
-        return admit(record, plan, meaning.policy, now_s), "", (note,)
+        plan = admission.anywhere(parsed.gang)
+        return admit(record, plan, parsed.policy, now_s), "", (note,)
     rules = access_rules(cluster.pools)
-    barred = rules.refusals(meaning.job, meaning.priority, view.namespace)
+    barred = rules.refusals(parsed.job, parsed.priority, view.namespace)
     if barred:
         return None, "; ".join(map(str, barred)), ()
-    pool = meaning.job.spec.pool or queue.DEFAULT_POOL
-    asked = Candidate(view, meaning, record, pool, meaning.priority)
+    pool = parsed.job.spec.pool or queue.DEFAULT_POOL
+    asked = JobCandidate(view, parsed, record, pool, parsed.priority)
     candidates = [*cluster.candidates(), asked]
     decisions = admission.decide(
         candidates,
@@ -115,8 +115,8 @@ def _placed(
     for decision in decisions:
         match decision:
             case queue.Admit(job=job, plan=plan) if job == name:
-                made = admit(record, plan, meaning.policy, now_s)
-                left = len(meaning.gang.members) - len(made.slots)
+                made = admit(record, plan, parsed.policy, now_s)
+                left = len(parsed.gang.members) - len(made.slots)
                 if left:
                     notes.append(f"it starts with {len(made.slots)} members; {left} wait")
                 return replace(made, message=""), "", tuple(notes)

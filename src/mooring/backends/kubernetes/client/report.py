@@ -15,11 +15,16 @@ from mooring.backends.kubernetes.api.document import Json, Object, text
 from mooring.backends.kubernetes.api.errors import KubeError
 from mooring.backends.kubernetes.api.resources import POD, SECRET
 from mooring.backends.kubernetes.client.jobs import pods_of_job
-from mooring.backends.kubernetes.client.submit import Progress, progress_of
+from mooring.backends.kubernetes.client.submit import JobProgress, progress_of
 from mooring.backends.kubernetes.jobs.ask_launcher import ask_launcher
 from mooring.backends.kubernetes.jobs.discretion import discreet_text
 from mooring.backends.kubernetes.jobs.kubelets import ask_kubelets
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, meaning_of, record_of
+from mooring.backends.kubernetes.jobs.training_job import (
+    JobView,
+    ParsedJob,
+    parse_training_job,
+    record_of,
+)
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.live import MemberLive, parse_live
 from mooring.backends.kubernetes.objects.pods import PodView
@@ -57,7 +62,7 @@ class MemberReport:
 class JobReport:
     namespace: str
     name: str
-    progress: Progress
+    progress: JobProgress
     pool: str
     epoch: int
     members: tuple[MemberReport, ...]
@@ -71,20 +76,20 @@ class JobReport:
 async def report_of(client: Client, view: JobView) -> JobReport:
     objects, pods = await gang_pods(client, view)
     try:
-        meaning = meaning_of(view.object)
+        parsed = parse_training_job(view.object)
     except BadInput as error:
         return _rejected(view, discreet_text(error))
-    ids = [member.id for member in meaning.gang.members]
-    record = record_of(view, meaning)
+    ids = [member.id for member in parsed.gang.members]
+    record = record_of(view, parsed)
     live, note = await _ask(client, view, pods.get(leader_of(ids, record.slots)))
-    policies = await _policies(client, meaning, pods)
+    policies = await _policies(client, parsed, pods)
     qos = {text(one, "metadata", "uid"): text(one, "status", "qosClass") for one in objects}
     members = tuple(
         _member(
             member,
             pods.get(member),
             live.get(member.name),
-            asked=_exclusive(meaning, member),
+            asked=_exclusive(parsed, member),
             node=record.slots[member].node if member in record.slots else "",
             policy=policies,
             qos=qos,
@@ -114,8 +119,8 @@ def _rejected(view: JobView, why: str) -> JobReport:
     return JobReport(view.namespace, view.name, progress_of(view.object), "", 0, (), (why,))
 
 
-def _exclusive(meaning: Meaning, member: MemberId) -> bool:
-    pinning = next(one.pinning for one in meaning.gang.members if one.id == member)
+def _exclusive(parsed: ParsedJob, member: MemberId) -> bool:
+    pinning = next(one.pinning for one in parsed.gang.members if one.id == member)
     return pinning is Pinning.EXCLUSIVE
 
 
@@ -152,10 +157,10 @@ def leader_of(ids: Sequence[MemberId], slots: Mapping[MemberId, Slot]) -> Member
 
 
 async def _policies(
-    client: Client, meaning: Meaning, pods: Mapping[MemberId, PodView]
+    client: Client, parsed: ParsedJob, pods: Mapping[MemberId, PodView]
 ) -> dict[str, str]:
     """Node -> its kubelet's CPU manager policy, where we may ask and it matters."""
-    nodes = {pod.node for member, pod in pods.items() if pod.node and _exclusive(meaning, member)}
+    nodes = {pod.node for member, pod in pods.items() if pod.node and _exclusive(parsed, member)}
     found = await ask_kubelets(client, nodes)
     return {node: policy.cpu_manager.value for node, policy in found.items()}
 

@@ -20,7 +20,7 @@ from mooring.backends.kubernetes.api.errors import (
 )
 from mooring.backends.kubernetes.api.resources import CONFIG_MAP, TRAINING_JOB
 from mooring.backends.kubernetes.client.files import config_map, pack
-from mooring.backends.kubernetes.jobs.training_job import meaning_of
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.pod_manifest import Owner
 from mooring.model.errors import BadInput
@@ -31,7 +31,7 @@ NOT_INSTALLED = "this cluster has no TrainingJobs; to set it up: moor install | 
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """A job on the cluster at one moment."""
 
     phase: str
@@ -64,7 +64,7 @@ def check(job: TrainingJob, namespace: str, job_dir: Path, source: str) -> tuple
     Raises BadInput for whatever can be known to be wrong before it is sent.
     """
     packed = pack(job, job_dir, source)
-    meaning_of(manifest_of(job, namespace, has_files=packed.archive is not None))
+    parse_training_job(manifest_of(job, namespace, has_files=packed.archive is not None))
     return packed.left_out
 
 
@@ -74,7 +74,7 @@ async def submit(
     """Create the job. Raises BadInput before anything is sent, or if the name is taken."""
     archive = pack(job, job_dir, source).archive
     manifest = manifest_of(job, namespace, has_files=archive is not None)
-    meaning_of(manifest)
+    parse_training_job(manifest)
     try:
         made = await client.create(TRAINING_JOB, manifest)
     except NotFound:
@@ -112,9 +112,9 @@ def taken(source: str, key: Key) -> BadInput:
     return BadInput.at(source, "metadata.name", found, accepted)
 
 
-async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[Progress]:
+async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[JobProgress]:
     """What becomes of the job, until its end; each answer differs from the one before."""
-    last: Progress | None = None
+    last: JobProgress | None = None
     while True:
         found = await client.get(TRAINING_JOB, name, namespace)
         version = text(found, "metadata", "resourceVersion")
@@ -130,7 +130,7 @@ async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[Pro
                 if text(change.object, "metadata", "uid") != uid or change.kind == "BOOKMARK":
                     continue
                 if change.kind == "DELETED":
-                    yield Progress("Deleted", "Deleted", "the job was deleted", "", 0)
+                    yield JobProgress("Deleted", "Deleted", "the job was deleted", "", 0)
                     return
                 progress = progress_of(change.object)
                 if progress != last:
@@ -142,9 +142,9 @@ async def follow(client: Client, name: str, namespace: str) -> AsyncIterator[Pro
             continue
 
 
-def progress_of(found: Object) -> Progress:
+def progress_of(found: Object) -> JobProgress:
     rate = find(found, "status", "examplesPerSecond")
-    return Progress(
+    return JobProgress(
         phase=text(found, "status", "phase") or "Pending",
         reason=text(found, "status", "reason"),
         message=text(found, "status", "message"),

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from mooring.backends.kubernetes.jobs.look import admit, release
 from mooring.backends.kubernetes.jobs.pool_access import Pools
 from mooring.backends.kubernetes.jobs.pools import PoolView, pool_specs
-from mooring.backends.kubernetes.jobs.promised import Holder, Promises
-from mooring.backends.kubernetes.jobs.record import Record, Stage
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning, job_key, wishes_of
+from mooring.backends.kubernetes.jobs.promised import PlacedJob, Promises
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import JobView, ParsedJob, job_key, run_policy_of
 from mooring.backends.kubernetes.objects.nodes import NodeView
 from mooring.backends.kubernetes.objects.pods import PodView
 from mooring.backends.kubernetes.objects.use import Interest, Kept, Uses, snapshot
@@ -30,12 +30,12 @@ ANYWHERE = "*"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class JobCandidate:
     """A job that waits for a place, or holds one."""
 
     view: JobView
-    meaning: Meaning
-    record: Record
+    parsed: ParsedJob
+    record: TrainingJobRecord
     pool: str
     priority: int
 
@@ -50,26 +50,26 @@ class LastRound:
 
 
 def candidate(
-    view: JobView, meaning: Meaning, record: Record, pools: Pools | None = None
-) -> Candidate | None:
+    view: JobView, parsed: ParsedJob, record: TrainingJobRecord, pools: Pools | None = None
+) -> JobCandidate | None:
     """The job as the queue sees it; None if it neither waits for a place nor holds one, or may not
     have one."""
-    if not meaning.by_mooring:
+    if not parsed.by_mooring:
         return None
-    wishes = wishes_of(view, meaning)
-    if record.stage is Stage.QUEUED and (wishes.suspend or wishes.stop):
+    run_policy = run_policy_of(view, parsed)
+    if record.stage is Stage.QUEUED and (run_policy.suspend or run_policy.stop):
         return None
     if record.stage not in (Stage.QUEUED, Stage.ADMITTED):
         return None
-    rules, asked = pools or Pools(), (meaning.job, meaning.priority, view.namespace)
+    rules, asked = pools or Pools(), (parsed.job, parsed.priority, view.namespace)
     if record.stage is Stage.QUEUED and rules.refusals(*asked):
         return None
     standing = rules.standing(*asked)
-    return Candidate(view, meaning, record, standing.pool, standing.priority)
+    return JobCandidate(view, parsed, record, standing.pool, standing.priority)
 
 
 def decide(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[JobCandidate],
     nodes: Iterable[NodeView],
     pods: Iterable[PodView],
     pools: Iterable[PoolView],
@@ -99,10 +99,10 @@ def decide(
     return queue.decide(state, cluster, now_s)
 
 
-def record_after(decision: queue.Decision, one: Candidate, now_s: float) -> Record:
+def record_after(decision: queue.Decision, one: JobCandidate, now_s: float) -> TrainingJobRecord:
     """The job's record once the decision holds. A gang that grows or shrinks starts anew: its
     members are told of each other when they start."""
-    record, policy = one.record, one.meaning.policy
+    record, policy = one.record, one.parsed.policy
     next_epoch = record.state.epoch + 1 if record.state else record.epoch
     match decision:
         case queue.Admit(plan=plan):
@@ -120,7 +120,7 @@ def record_after(decision: queue.Decision, one: Candidate, now_s: float) -> Reco
 
 
 def occupied(
-    admitted: Sequence[Candidate],
+    admitted: Sequence[JobCandidate],
     nodes: Iterable[NodeView],
     pods: Iterable[PodView],
     profile: Profile = DEFAULT,
@@ -136,7 +136,7 @@ def occupied(
     holding = list(admitted)
     known = last or LastRound()
     while True:
-        inside = [Holder(one.view, one.meaning, one.record) for one in holding]
+        inside = [PlacedJob(one.view, one.parsed, one.record) for one in holding]
         others = known.promises.others(there, inside)
         found = snapshot(views, others, _kept(holding), interest or Interest(), known.uses)
         cluster = known.cluster = ClusterState(found, profile, known.cluster)
@@ -157,10 +157,12 @@ def occupied(
             return cluster, running
 
 
-def interest_of(candidates: Sequence[Candidate], storage: Callable[[], Storage | None]) -> Interest:
+def interest_of(
+    candidates: Sequence[JobCandidate], storage: Callable[[], Storage | None]
+) -> Interest:
     """What those who may be given a place look at, besides amounts."""
     asking = [
-        one.meaning.queued
+        one.parsed.queued
         for one in candidates
         if one.record.stage is Stage.QUEUED or _may_grow(one)
     ]
@@ -170,7 +172,7 @@ def interest_of(candidates: Sequence[Candidate], storage: Callable[[], Storage |
     return Interest(storage() if mounts else None, counts, names)
 
 
-def _kept(holding: Iterable[Candidate]) -> dict[str, Kept]:
+def _kept(holding: Iterable[JobCandidate]) -> dict[str, Kept]:
     """CPUs and devices that gangs hold by their records, by node: no other pod can have those."""
     cpus: dict[str, set[int]] = {}
     gpus: dict[str, set[int]] = {}
@@ -192,14 +194,14 @@ def anywhere(gang: Gang) -> Plan:
     return Plan(gang.job, tuple(Placement(member.id, slot) for member in gang.members))
 
 
-def _may_grow(one: Candidate) -> bool:
-    return len(one.record.slots) < len(one.meaning.gang.members)
+def _may_grow(one: JobCandidate) -> bool:
+    return len(one.record.slots) < len(one.parsed.gang.members)
 
 
-def _queued(one: Candidate) -> queue.QueuedGang:
-    spec = one.meaning.job.spec
+def _queued(one: JobCandidate) -> queue.QueuedGang:
+    spec = one.parsed.job.spec
     return queue.QueuedGang(
-        gang=one.meaning.queued,
+        gang=one.parsed.queued,
         priority=one.priority,
         pool=one.pool,
         arrived_s=one.record.queued_at_s,
@@ -209,7 +211,7 @@ def _queued(one: Candidate) -> queue.QueuedGang:
     )
 
 
-def _running(one: Candidate, storage: Storage | None) -> queue.RunningGang:
+def _running(one: JobCandidate, storage: Storage | None) -> queue.RunningGang:
     queued = _queued(one)
     if storage is not None:
         queued = replace(queued, gang=_bound(queued.gang, storage))

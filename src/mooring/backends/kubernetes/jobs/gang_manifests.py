@@ -9,10 +9,10 @@ from dataclasses import replace
 from mooring import frameworks
 from mooring.backends.base import Order
 from mooring.backends.kubernetes.api.document import Json
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import Meaning
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import ParsedJob
 from mooring.backends.kubernetes.objects.contract import (
-    Surroundings,
+    EpochSettings,
     addresses_of,
     count_sharers,
     member_dir,
@@ -21,33 +21,33 @@ from mooring.backends.kubernetes.objects.pod_manifest import Image, Owner, pod_m
 from mooring.model.member import MemberId
 
 
-def needs_token(meaning: Meaning) -> bool:
+def needs_token(parsed: ParsedJob) -> bool:
     """Do its members meet, or are its ranks started over the network?"""
-    agents = any("agent" in member.ports for member in meaning.gang.members)
-    return meaning.job.spec.gang or agents
+    agents = any("agent" in member.ports for member in parsed.gang.members)
+    return parsed.job.spec.gang or agents
 
 
 def pod_manifests(
-    meaning: Meaning,
+    parsed: ParsedJob,
     owner: Owner,
-    record: Record,
+    record: TrainingJobRecord,
     members: Sequence[MemberId],
     image: Image,
     *,
     has_files: bool,
 ) -> Iterator[dict[str, Json]]:
     """Pods for `members` of the gang as it was placed."""
-    job, state = meaning.job, record.state
+    job, state = parsed.job, record.state
     epoch = state.epoch if state else record.epoch
-    placed = tuple(one for one in meaning.gang.members if one.id in record.slots)
-    gang = replace(meaning.gang, members=placed)
+    placed = tuple(one for one in parsed.gang.members if one.id in record.slots)
+    gang = replace(parsed.gang, members=placed)
     addresses = addresses_of(gang, owner.namespace)
     identities = frameworks.identify(job, gang, addresses, epoch)
     framework = frameworks.find(job.spec.framework)
     pods = {
         role: job.spec.kubernetes.of_role(own.kubernetes) for role, own in job.spec.roles.items()
     }
-    around = Surroundings(
+    around = EpochSettings(
         owner.namespace,
         owner.uid,
         addresses,

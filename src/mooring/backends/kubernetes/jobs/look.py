@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from mooring import lifecycle
 from mooring.backends.kubernetes.jobs.observe import current, events
-from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
 from mooring.backends.kubernetes.objects.pods import PodView
 from mooring.lifecycle import JobState, Policy, Stalled, StopRequested, Tick
 from mooring.model.member import MemberId
@@ -34,10 +34,10 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """The record after a look, and what follows from it."""
 
-    record: Record
+    record: TrainingJobRecord
     create: tuple[MemberId, ...] = ()
     remove: tuple[Removal, ...] = ()
     wake_at_s: float | None = None
@@ -47,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class RunPolicy:
     """What the job's author says about its life on the cluster."""
 
     policy: Policy
@@ -61,7 +61,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedPods:
     """The job's pods by member, as the cache has them."""
 
     job_uid: str
@@ -71,7 +71,7 @@ class Seen:
     """It has made no step for as long as its author allows."""
 
 
-def admit(record: Record, plan: Plan, policy: Policy, now_s: float) -> Record:
+def admit(record: TrainingJobRecord, plan: Plan, policy: Policy, now_s: float) -> TrainingJobRecord:
     """The record of a job that has been given its place."""
     slots = {placement.member: placement.slot for placement in plan.placements}
     state, _ = lifecycle.begin(
@@ -89,14 +89,14 @@ def admit(record: Record, plan: Plan, policy: Policy, now_s: float) -> Record:
     )
 
 
-def release(record: Record, reason: str, message: str) -> Record:
+def release(record: TrainingJobRecord, reason: str, message: str) -> TrainingJobRecord:
     """The record of a job that must give its place back; one whose end is known just ends."""
     if record.state is not None and record.state.outcome is not None:
         return record
     return replace(record, stage=Stage.RELEASING, reason=reason, message=message)
 
 
-def take_back(record: Record, message: str, now_s: float) -> Record:
+def take_back(record: TrainingJobRecord, message: str, now_s: float) -> TrainingJobRecord:
     """The record of a gang that did not get the room it was promised; it waits longer each time."""
     wait_s = min(_FIRST_WAIT_S * 2**record.taken_back, _LONGEST_WAIT_S)
     return replace(
@@ -106,44 +106,52 @@ def take_back(record: Record, message: str, now_s: float) -> Record:
     )
 
 
-def look(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
+def look(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> NextStep:
     """What to do next for this job."""
-    if _outdated(record, seen):
-        return Step(record, outdated=True)
-    step = _look(record, wishes, seen, now_s)
-    return replace(step, remove=tuple(one for one in step.remove if _ours(one.pod, seen)))
+    if _outdated(record, observed):
+        return NextStep(record, outdated=True)
+    step = _look(record, run_policy, observed, now_s)
+    return replace(
+        step, remove=tuple(removal for removal in step.remove if _ours(removal.pod, observed))
+    )
 
 
-def _outdated(record: Record, seen: Seen) -> bool:
+def _outdated(record: TrainingJobRecord, observed: ObservedPods) -> bool:
     """Is this record older than what it led to? A server that lags may show it after a restart,
     with the pods of today, and what it says of them would be wrong."""
     waits = record.stage in (Stage.QUEUED, Stage.SUSPENDED)
     last = record.epoch - 1 if waits or record.state is None else record.state.epoch
     return any(
-        pod.mark is not None and pod.mark.job_uid == seen.job_uid and pod.mark.epoch > last
-        for pod in seen.pods.values()
+        pod.mark is not None and pod.mark.job_uid == observed.job_uid and pod.mark.epoch > last
+        for pod in observed.pods.values()
     )
 
 
-def _ours(pod: PodView, seen: Seen) -> bool:
+def _ours(pod: PodView, observed: ObservedPods) -> bool:
     """May we remove it? Not if it may be of a later job of the same name: one that is older than
     this job is of an earlier one, on its way out already."""
     assert pod.mark is not None
-    return pod.mark.job_uid == seen.job_uid or pod.created_at_s < seen.job_created_at_s
+    return pod.mark.job_uid == observed.job_uid or pod.created_at_s < observed.job_created_at_s
 
 
-def _look(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
+def _look(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> NextStep:
     if record.stage in (Stage.QUEUED, Stage.SUSPENDED):
-        return _waiting(record, wishes, seen, now_s)
+        return _waiting(record, run_policy, observed, now_s)
     if record.stage is Stage.RELEASING:
-        return _releasing(record, wishes, seen, now_s)
+        return _releasing(record, run_policy, observed, now_s)
     if record.stage is Stage.FINISHED:
-        return _finished(record, wishes, seen, now_s)
-    return _admitted(record, wishes, seen, now_s)
+        return _finished(record, run_policy, observed, now_s)
+    return _admitted(record, run_policy, observed, now_s)
 
 
-def _waiting(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
-    if wishes.stop:
+def _waiting(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> NextStep:
+    if run_policy.stop:
         record = replace(
             record,
             stage=Stage.FINISHED,
@@ -152,22 +160,24 @@ def _waiting(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
             message="stopped while it was waiting",
             finished_at_s=now_s,
         )
-    elif wishes.suspend and record.stage is Stage.QUEUED:
+    elif run_policy.suspend and record.stage is Stage.QUEUED:
         record = replace(
             record, stage=Stage.SUSPENDED, reason="Suspended", message="suspended by its author"
         )
-    elif not wishes.suspend and record.stage is Stage.SUSPENDED:
+    elif not run_policy.suspend and record.stage is Stage.SUSPENDED:
         record = replace(record, stage=Stage.QUEUED, reason="Queued", message="resumed")
-    left = tuple(Removal(pod, 0.0) for pod in seen.pods.values() if not pod.deleting)
-    return Step(record, remove=left)
+    left = tuple(Removal(pod, 0.0) for pod in observed.pods.values() if not pod.deleting)
+    return NextStep(record, remove=left)
 
 
-def _releasing(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
-    if not seen.pods:
+def _releasing(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> NextStep:
+    if not observed.pods:
         state = record.state
         again = replace(
             record,
-            stage=Stage.SUSPENDED if wishes.suspend else Stage.QUEUED,
+            stage=Stage.SUSPENDED if run_policy.suspend else Stage.QUEUED,
             epoch=(state.epoch if state else record.epoch) + 1,
             restarts=state.restarts if state else record.restarts,
             state=None,
@@ -175,64 +185,74 @@ def _releasing(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step
             admitted_at_s=None,
             running_at_s=None,
         )
-        return Step(again)
+        return NextStep(again)
     remove = tuple(
-        Removal(pod, wishes.policy.grace_s) for pod in seen.pods.values() if not pod.deleting
+        Removal(pod, run_policy.policy.grace_s)
+        for pod in observed.pods.values()
+        if not pod.deleting
     )
-    return Step(record, remove=remove)
+    return NextStep(record, remove=remove)
 
 
-def _finished(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
+def _finished(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> NextStep:
     remove = tuple(
-        Removal(pod, wishes.policy.grace_s)
-        for pod in seen.pods.values()
-        if not pod.deleting and (wishes.clean_all or not pod.over)
+        Removal(pod, run_policy.policy.grace_s)
+        for pod in observed.pods.values()
+        if not pod.deleting and (run_policy.clean_all or not pod.over)
     )
-    if wishes.ttl_s is None or record.finished_at_s is None:
-        return Step(record, remove=remove)
-    due_s = record.finished_at_s + wishes.ttl_s
-    return Step(record, remove=remove, wake_at_s=due_s, delete_job=now_s >= due_s)
+    if run_policy.ttl_s is None or record.finished_at_s is None:
+        return NextStep(record, remove=remove)
+    due_s = record.finished_at_s + run_policy.ttl_s
+    return NextStep(record, remove=remove, wake_at_s=due_s, delete_job=now_s >= due_s)
 
 
-def _admitted(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> Step:
+def _admitted(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> NextStep:
     assert record.state is not None
-    if wishes.suspend and record.state.outcome is None:
-        return _releasing(release(record, "Suspended", "suspended by its author"), wishes, seen, 0)
-    lost = _no_room(record, wishes, seen, now_s)
+    if run_policy.suspend and record.state.outcome is None:
+        return _releasing(
+            release(record, "Suspended", "suspended by its author"), run_policy, observed, 0
+        )
+    lost = _no_room(record, run_policy, observed, now_s)
     if lost is not None:
-        return _releasing(take_back(record, lost, now_s), wishes, seen, now_s)
-    state = _advance(record, wishes, seen, now_s)
+        return _releasing(take_back(record, lost, now_s), run_policy, observed, now_s)
+    state = _advance(record, run_policy, observed, now_s)
     record = _with_state(record, state, now_s)
     if record.stage is Stage.FINISHED:
-        return _finished(record, wishes, seen, now_s)
-    create, remove = _differences(state, wishes, seen)
-    wake_at_s = lifecycle.next_wakeup_s(state, wishes.policy)
-    if not wishes.own_scheduler and state.phase is Phase.STARTING:
-        limit_s = _bind_limit_s(record, wishes, seen)
+        return _finished(record, run_policy, observed, now_s)
+    create, remove = _differences(state, run_policy, observed)
+    wake_at_s = lifecycle.next_wakeup_s(state, run_policy.policy)
+    if not run_policy.own_scheduler and state.phase is Phase.STARTING:
+        limit_s = _bind_limit_s(record, run_policy, observed)
         wake_at_s = min(filter(None, (wake_at_s, limit_s)), default=None)
-    return Step(record, create=create, remove=remove, wake_at_s=wake_at_s)
+    return NextStep(record, create=create, remove=remove, wake_at_s=wake_at_s)
 
 
-def _advance(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> JobState:
+def _advance(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> JobState:
     """Tell the lifecycle what the pods show, until nothing new follows from it."""
     state = record.state
     assert state is not None
-    if wishes.stop and state.outcome is None:
-        state, _ = lifecycle.handle(state, wishes.policy, StopRequested("stopped"), now_s)
-    if seen.stalled is not None:
-        state, _ = lifecycle.handle(state, wishes.policy, seen.stalled, now_s)
+    if run_policy.stop and state.outcome is None:
+        state, _ = lifecycle.handle(state, run_policy.policy, StopRequested("stopped"), now_s)
+    if observed.stalled is not None:
+        state, _ = lifecycle.handle(state, run_policy.policy, observed.stalled, now_s)
     for _ in range(_MOST_ROUNDS):
         before = state
         seen_running = record.running_at_s is not None
-        for event in events(state, seen.pods, seen.job_uid, all_seen=seen_running):
-            state, _ = lifecycle.handle(state, wishes.policy, event, now_s)
-        state, _ = lifecycle.handle(state, wishes.policy, Tick(), now_s)
+        for event in events(state, observed.pods, observed.job_uid, all_seen=seen_running):
+            state, _ = lifecycle.handle(state, run_policy.policy, event, now_s)
+        state, _ = lifecycle.handle(state, run_policy.policy, Tick(), now_s)
         if state == before:
             break
     return state
 
 
-def _with_state(record: Record, state: JobState, now_s: float) -> Record:
+def _with_state(record: TrainingJobRecord, state: JobState, now_s: float) -> TrainingJobRecord:
     running_at_s = record.running_at_s
     if state.phase is Phase.RUNNING and running_at_s is None:
         running_at_s = now_s
@@ -259,46 +279,50 @@ def _with_state(record: Record, state: JobState, now_s: float) -> Record:
     )
 
 
-def _no_room(record: Record, wishes: Wishes, seen: Seen, now_s: float) -> str | None:
+def _no_room(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods, now_s: float
+) -> str | None:
     """Why the place that the gang was given turned out not to be there; None if it is."""
     state = record.state
     assert state is not None
     if state.phase is not Phase.STARTING or state.outcome is not None:
         return None
-    for member, pod in seen.pods.items():
-        if current(pod, seen.job_uid, state.epoch) and pod.turned_away:
+    for member, pod in observed.pods.items():
+        if current(pod, observed.job_uid, state.epoch) and pod.turned_away:
             return f"{pod.node} turned {member} away: {pod.message or pod.reason}"
-    if wishes.own_scheduler:
+    if run_policy.own_scheduler:
         return None
-    for member, pod in seen.pods.items():
+    for member, pod in observed.pods.items():
         if (
-            current(pod, seen.job_uid, state.epoch)
+            current(pod, observed.job_uid, state.epoch)
             and not pod.node
             and not pod.over
-            and now_s >= pod.created_at_s + wishes.bind_timeout_s
+            and now_s >= pod.created_at_s + run_policy.bind_timeout_s
         ):
             said = pod.message or "the cluster's scheduler does not say why"
-            return f"{member} was not bound in {wishes.bind_timeout_s:.0f} s: {said}"
+            return f"{member} was not bound in {run_policy.bind_timeout_s:.0f} s: {said}"
     return None
 
 
-def _bind_limit_s(record: Record, wishes: Wishes, seen: Seen) -> float | None:
-    unbound = [pod.created_at_s for pod in seen.pods.values() if not pod.node and not pod.over]
-    return min(unbound) + wishes.bind_timeout_s if unbound else None
+def _bind_limit_s(
+    record: TrainingJobRecord, run_policy: RunPolicy, observed: ObservedPods
+) -> float | None:
+    unbound = [pod.created_at_s for pod in observed.pods.values() if not pod.node and not pod.over]
+    return min(unbound) + run_policy.bind_timeout_s if unbound else None
 
 
 def _differences(
-    state: JobState, wishes: Wishes, seen: Seen
+    state: JobState, run_policy: RunPolicy, observed: ObservedPods
 ) -> tuple[tuple[MemberId, ...], tuple[Removal, ...]]:
     """Pods that must be made, and pods that must go."""
     create: list[MemberId] = []
     remove: list[Removal] = []
-    grace_s = wishes.policy.grace_s
-    for member, pod in seen.pods.items():
+    grace_s = run_policy.policy.grace_s
+    for member, pod in observed.pods.items():
         status = state.members.get(member)
         if pod.deleting:
             continue
-        if not current(pod, seen.job_uid, state.epoch) or status is None:
+        if not current(pod, observed.job_uid, state.epoch) or status is None:
             remove.append(Removal(pod, 0.0 if pod.over else grace_s))
         elif status.state is MemberState.STOPPING:
             remove.append(Removal(pod, grace_s))
@@ -306,6 +330,6 @@ def _differences(
             # Its attempt is over and a new one is due: only one pod of a name can be there.
             remove.append(Removal(pod, 0.0))
     for member, status in state.members.items():
-        if status.state is MemberState.STARTING and member not in seen.pods:
+        if status.state is MemberState.STARTING and member not in observed.pods:
             create.append(member)
     return tuple(create), tuple(remove)

@@ -22,7 +22,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Access:
+class PoolAccess:
     """Of one pool. `namespaces` None: all; `max_priority` None: no limit."""
 
     namespaces: frozenset[str] | None = None
@@ -31,10 +31,10 @@ class Access:
     """Why nobody may use it: what it says of access cannot be read."""
 
 
-OPEN = Access()
+OPEN = PoolAccess()
 
 
-def access_of(pool: ClusterPool) -> Access:
+def access_of(pool: ClusterPool) -> PoolAccess:
     """Raises BadInput for a priority class that there is not."""
     most = pool.max_priority
     try:
@@ -43,11 +43,11 @@ def access_of(pool: ClusterPool) -> Access:
         [problem] = error.problems
         raise BadInput.at("pool", "maxPriority", problem.found, problem.accepted) from None
     allowed = None if pool.namespaces is None else frozenset(pool.namespaces)
-    return Access(allowed, limit)
+    return PoolAccess(allowed, limit)
 
 
 @dataclass(frozen=True)
-class Standing:
+class PoolStanding:
     """How a job that holds a place counts: in which pool, and how high."""
 
     pool: str
@@ -57,7 +57,9 @@ class Standing:
 class Pools:
     """The access rules of all pools."""
 
-    def __init__(self, rules: Mapping[str, Access] | Iterable[tuple[str, Access]] = ()) -> None:
+    def __init__(
+        self, rules: Mapping[str, PoolAccess] | Iterable[tuple[str, PoolAccess]] = ()
+    ) -> None:
         self._rules = dict(rules)
 
     def refusals(self, job: TrainingJob, priority: int, namespace: str) -> Sequence[Problem]:
@@ -77,19 +79,19 @@ class Pools:
             problems.append(Problem("spec.priority", describe(job.spec.priority), accepted))
         return problems
 
-    def standing(self, job: TrainingJob, priority: int, namespace: str) -> Standing:
+    def standing(self, job: TrainingJob, priority: int, namespace: str) -> PoolStanding:
         """As what a job counts that already runs, whatever it says by now."""
         pool = job.spec.pool or queue.DEFAULT_POOL
         if not _admits(self._of(pool), namespace):
             pool = queue.DEFAULT_POOL
         most = self._of(pool).max_priority
-        return Standing(pool, priority if most is None else min(priority, most))
+        return PoolStanding(pool, priority if most is None else min(priority, most))
 
-    def _of(self, pool: str) -> Access:
+    def _of(self, pool: str) -> PoolAccess:
         return self._rules.get(pool) or self._rules.get(queue.DEFAULT_POOL, OPEN)
 
 
-def _admits(rule: Access, namespace: str) -> bool:
+def _admits(rule: PoolAccess, namespace: str) -> bool:
     return not rule.closed and (rule.namespaces is None or namespace in rule.namespaces)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.backends.kubernetes.api.document import Object, mapping, text
-from mooring.backends.kubernetes.jobs.pool_access import OPEN, Access, Pools, access_of
+from mooring.backends.kubernetes.jobs.pool_access import OPEN, PoolAccess, Pools, access_of
 from mooring.brain.queue import PoolSpec
 from mooring.model.errors import BadInput
 from mooring.model.resources import Resources
@@ -26,7 +26,7 @@ class PoolView:
     """A pool; one that does not pass the checks has no guarantee and no limit."""
 
     entry: PoolEntry
-    access: Access = OPEN
+    access: PoolAccess = OPEN
 
 
 def parse_pool(obj: Object) -> PoolView:
@@ -39,7 +39,7 @@ def parse_pool(obj: Object) -> PoolView:
         log.warning("pool %s is not used as written: %s", name, problem)
         closed = f"{problem.path} of the pool '{name}' is not valid"
         restricted = any(spec.get(key) is not None for key in _ACCESS)
-        return PoolView(PoolEntry(name=name), Access(closed=closed) if restricted else OPEN)
+        return PoolView(PoolEntry(name=name), PoolAccess(closed=closed) if restricted else OPEN)
 
 
 def access_rules(views: Iterable[PoolView]) -> Pools:

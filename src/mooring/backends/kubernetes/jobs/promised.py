@@ -13,27 +13,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import JobView, ParsedJob
 from mooring.backends.kubernetes.objects.pods import PodView
 from mooring.model.resources import Resources
 
 
 @dataclass(frozen=True)
-class Holder:
+class PlacedJob:
     """A job that holds a place."""
 
     view: JobView
-    meaning: Meaning
-    record: Record
+    parsed: ParsedJob
+    record: TrainingJobRecord
 
 
 @dataclass(frozen=True)
 class _Worked:
     """What was worked out of a job's pods, and of which."""
 
-    meaning: Meaning
-    record: Record
+    parsed: ParsedJob
+    record: TrainingJobRecord
     pods: list[PodView]
     beyond: tuple[PodView, ...]
 
@@ -44,7 +44,7 @@ class Promises:
 
     _last: dict[str, _Worked] = field(default_factory=dict)
 
-    def others(self, pods: Sequence[PodView], holders: Iterable[Holder]) -> list[PodView]:
+    def others(self, pods: Sequence[PodView], holders: Iterable[PlacedJob]) -> list[PodView]:
         """The pods that count: of strangers, and what pods of the holders have beyond."""
         by_uid = {one.view.uid: one for one in holders}
         counted: list[PodView] = []
@@ -61,23 +61,23 @@ class Promises:
             if (
                 last is None
                 or last.record is not holder.record
-                or last.meaning is not holder.meaning
+                or last.parsed is not holder.parsed
                 or last.pods != found
             ):
                 beyond = tuple(_beyond_promise(holder, found))
-                last = _Worked(holder.meaning, holder.record, found, beyond)
+                last = _Worked(holder.parsed, holder.record, found, beyond)
             worked[uid] = last
             counted += last.beyond
         self._last = worked
         return counted
 
 
-def _beyond_promise(holder: Holder, pods: Iterable[PodView]) -> Iterator[PodView]:
+def _beyond_promise(holder: PlacedJob, pods: Iterable[PodView]) -> Iterator[PodView]:
     """By node and not by member: it does not matter which of them is where."""
     state, slots = holder.record.state, holder.record.slots
     epoch = state.epoch if state is not None else holder.record.epoch
     left: dict[str, Resources] = {}
-    for member in holder.meaning.gang.members:
+    for member in holder.parsed.gang.members:
         slot = slots.get(member.id)
         if slot is not None:
             left[slot.node] = left.get(slot.node, Resources()) + member.resources

@@ -31,7 +31,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Record:
+class TrainingJobRecord:
     """One job. Times are seconds since the epoch of Unix.
 
     `epoch` is that of the next start while the job waits, and `state.epoch` is that of the

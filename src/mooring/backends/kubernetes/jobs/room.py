@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from mooring.backends.kubernetes.jobs.record import Record, Stage
-from mooring.backends.kubernetes.jobs.training_job import Meaning
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import ParsedJob
 from mooring.backends.kubernetes.objects.nodes import NodeView
 from mooring.backends.kubernetes.objects.pods import PodView
 from mooring.model.member import MemberId
@@ -28,23 +28,23 @@ READY = Room(True)
 NOT_YET = Room(False)
 
 
-def changed_roles(record: Record, meaning: Meaning) -> str:
+def changed_roles(record: TrainingJobRecord, parsed: ParsedJob) -> str:
     """Why a gang that holds a place starts anew: its author changed its roles. Empty: they fit."""
     if record.stage is not Stage.ADMITTED or record.state is None or record.state.outcome:
         return ""
-    wanted = {member.id for member in meaning.gang.members}
+    wanted = {member.id for member in parsed.gang.members}
     surplus = [member for member in record.slots if member not in wanted]
     if surplus:
         return f"its roles have changed: {len(surplus)} members fewer"
-    elastic = meaning.job.spec.min_available is not None or not meaning.gang.all_or_nothing
+    elastic = parsed.job.spec.min_available is not None or not parsed.gang.all_or_nothing
     if not elastic and len(record.slots) < len(wanted):
         return f"its roles have changed: {len(wanted) - len(record.slots)} members more"
     return ""
 
 
 def room_for(
-    meaning: Meaning,
-    record: Record,
+    parsed: ParsedJob,
+    record: TrainingJobRecord,
     members: Iterable[MemberId],
     own_pods: Mapping[MemberId, PodView],
     node_of: NodeOf,
@@ -52,29 +52,29 @@ def room_for(
     now_s: float,
 ) -> Room:
     """For pods of `members`, which the gang's record has slots for."""
-    if not meaning.by_mooring:
+    if not parsed.by_mooring:
         return READY
     gone = missing_node(record, members, node_of)
     if gone:
         return Room(False, f"the node {gone} is gone")
-    crowded = crowded_node(meaning, record, own_pods, node_of, all_pods)
+    crowded = crowded_node(parsed, record, own_pods, node_of, all_pods)
     if not crowded:
         return READY
-    limit_s = meaning.job.spec.kubernetes.bind_timeout_s + meaning.policy.grace_s
+    limit_s = parsed.job.spec.kubernetes.bind_timeout_s + parsed.policy.grace_s
     if now_s < (record.admitted_at_s or 0.0) + limit_s:
         return NOT_YET
     return Room(False, f"no room on {crowded} after all")
 
 
-def missing_node(record: Record, members: Iterable[MemberId], node_of: NodeOf) -> str:
+def missing_node(record: TrainingJobRecord, members: Iterable[MemberId], node_of: NodeOf) -> str:
     """A node of these members that is no longer there; it is not waited for. Empty: all are."""
     nodes = (record.slots[member].node for member in members)
     return next((name for name in nodes if node_of(name) is None), "")
 
 
 def crowded_node(
-    meaning: Meaning,
-    record: Record,
+    parsed: ParsedJob,
+    record: TrainingJobRecord,
     own_pods: Mapping[MemberId, PodView],
     node_of: NodeOf,
     all_pods: Iterable[PodView],
@@ -87,7 +87,7 @@ def crowded_node(
     if own_pods:
         return ""
     wanted: dict[str, Resources] = {}
-    for member in meaning.gang.members:
+    for member in parsed.gang.members:
         slot = record.slots.get(member.id)
         if slot is not None:
             wanted[slot.node] = wanted.get(slot.node, Resources()) + member.resources

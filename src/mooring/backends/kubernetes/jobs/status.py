@@ -23,9 +23,9 @@ from mooring.backends.kubernetes.api.document import (
 )
 from mooring.backends.kubernetes.api.times import parse_time, write_seconds, write_time
 from mooring.backends.kubernetes.jobs import bounds
-from mooring.backends.kubernetes.jobs.record import Record, Stage
+from mooring.backends.kubernetes.jobs.record import Stage, TrainingJobRecord
 from mooring.backends.kubernetes.objects.pods import parse_ids
-from mooring.lifecycle import JobState, MemberStatus, Outcome
+from mooring.lifecycle import JobOutcome, JobState, MemberStatus
 from mooring.model.cluster import format_cpus
 from mooring.model.member import MemberId
 from mooring.model.plan import Slot
@@ -45,7 +45,7 @@ _DERIVED = ("ready", "examplesPerSecond", "steps", "pinning", "conditions", "las
 
 
 @dataclass(frozen=True)
-class Figures:
+class StatusFigures:
     """What a person wants to see and no decision depends on."""
 
     ready: int
@@ -58,7 +58,7 @@ class Figures:
     pinning: Mapping[str, str] = field(default_factory=dict)
 
 
-def phase_of(record: Record) -> str:
+def phase_of(record: TrainingJobRecord) -> str:
     """The one word that `kubectl get` shows."""
     if record.stage in (Stage.QUEUED, Stage.RELEASING, Stage.SUSPENDED):
         return record.stage.value
@@ -66,7 +66,9 @@ def phase_of(record: Record) -> str:
     return record.state.phase.value
 
 
-def encode(record: Record, figures: Figures, before: Object, now_s: float) -> dict[str, Json]:
+def encode(
+    record: TrainingJobRecord, figures: StatusFigures, before: Object, now_s: float
+) -> dict[str, Json]:
     """The status to write; `before` is the one that is there."""
     status: dict[str, Json] = {
         "phase": phase_of(record),
@@ -130,12 +132,12 @@ def only_told_anew(before: Object, after: Object) -> bool:
     return all(before.get(key) == after.get(key) for key in keys)
 
 
-def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> Record:
+def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> TrainingJobRecord:
     """The record that a status holds; a new job has none, nor has one that was put right."""
     if not text(status, "stage"):
-        return Record(queued_at_s=created_at_s)
+        return TrainingJobRecord(queued_at_s=created_at_s)
     if rejected(status):
-        return Record(epoch=number(status, "epoch"), queued_at_s=created_at_s)
+        return TrainingJobRecord(epoch=number(status, "epoch"), queued_at_s=created_at_s)
     stage = Stage(text(status, "stage"))
     status = bounds.unpack(status)
     memory = mapping(status, "record")
@@ -144,7 +146,7 @@ def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> 
     state = None
     if stage in (Stage.ADMITTED, Stage.RELEASING, Stage.FINISHED):
         state = _decode_state(memory, list(slots) or list(members), epoch, restarts)
-    return Record(
+    return TrainingJobRecord(
         stage=stage,
         epoch=epoch,
         restarts=restarts,
@@ -161,7 +163,7 @@ def decode(status: Object, members: Iterable[MemberId], created_at_s: float) -> 
     )
 
 
-def _memory(record: Record) -> dict[str, Json]:
+def _memory(record: TrainingJobRecord) -> dict[str, Json]:
     """What only the next look needs."""
     memory: dict[str, Json] = {}
     if record.not_before_s:
@@ -254,7 +256,7 @@ def _decode_state(
         for member in members
     }
     outcome = mapping(memory, "outcome")
-    final = Outcome(phase, text(memory, "reason")) if phase.final else None
+    final = JobOutcome(phase, text(memory, "reason")) if phase.final else None
     return JobState(
         phase=phase,
         members=MappingProxyType(decoded),
@@ -263,7 +265,7 @@ def _decode_state(
         batches=max((one.batch for one in decoded.values()), default=0),
         started_at_s=_time(memory, "startedAt"),
         restart_at_s=_time(memory, "restartAt"),
-        outcome=Outcome(Phase(text(outcome, "phase")), text(outcome, "reason"))
+        outcome=JobOutcome(Phase(text(outcome, "phase")), text(outcome, "reason"))
         if outcome
         else final,
         reason=text(memory, "reason"),
@@ -318,7 +320,9 @@ def _words(listed: Object, role: str) -> list[str]:
     return [str(one) for one in found] if isinstance(found, list | tuple) else []
 
 
-def _conditions(record: Record, figures: Figures, before: Object, now_s: float) -> list[Json]:
+def _conditions(
+    record: TrainingJobRecord, figures: StatusFigures, before: Object, now_s: float
+) -> list[Json]:
     """The standard conditions; the time of one changes only when its status does."""
     phase = phase_of(record)
     ended = record.stage is Stage.FINISHED

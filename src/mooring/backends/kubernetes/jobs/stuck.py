@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from mooring.backends.kubernetes.jobs.look import Removal, Step
+from mooring.backends.kubernetes.jobs.look import NextStep, Removal
 from mooring.backends.kubernetes.objects.nodes import NodeView
 from mooring.backends.kubernetes.objects.pods import PodView
 
@@ -63,12 +63,12 @@ def stuck(
 
 
 def with_stuck(
-    step: Step,
+    step: NextStep,
     pods: Iterable[PodView],
     node_of: Callable[[str], NodeView | None],
     now_s: float,
     lost_after_s: float,
-) -> Step:
+) -> NextStep:
     """The step with the pods that no kubelet will end, and a word on those that are waited for."""
     ending = [pod for pod in pods if pod.deleting]
     found = stuck(ending, node_of, now_s, lost_after_s)

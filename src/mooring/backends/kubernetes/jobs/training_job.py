@@ -1,7 +1,7 @@
-"""TrainingJobs as the operator holds them: the object as the server has it, and what it means.
+"""TrainingJobs as the operator holds them: the object as the server has it, and what it asks for.
 
 A job is checked again here, by the same rules as a file: it may have been written past a webhook
-that was down. Its meaning is worked out once for each generation of its spec.
+that was down. It is parsed once for each generation of its spec.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mooring.backends.kubernetes.api.document import (
     texts,
 )
 from mooring.backends.kubernetes.api.times import parse_time
-from mooring.backends.kubernetes.jobs.look import Wishes
-from mooring.backends.kubernetes.jobs.record import Record
+from mooring.backends.kubernetes.jobs.look import RunPolicy
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
 from mooring.backends.kubernetes.jobs.status import decode
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.pod_manifest import Owner, guaranteed
@@ -76,7 +76,7 @@ class JobView:
 
 
 @dataclass(frozen=True)
-class Meaning:
+class ParsedJob:
     """A job that passed every check: its members, and how it wants to live."""
 
     job: TrainingJob
@@ -111,7 +111,7 @@ def is_large(view: JobView) -> bool:
     return len(roles) + sum(number(role, "replicas") for role in roles) > _MANY_MEMBERS
 
 
-def meaning_of(obj: Object) -> Meaning:
+def parse_training_job(obj: Object) -> ParsedJob:
     """What the object asks for. Raises BadInput with every problem."""
     name, namespace = text(obj, "metadata", "name"), text(obj, "metadata", "namespace")
     source = f"{namespace}/{name}" if namespace else name
@@ -129,7 +129,7 @@ def meaning_of(obj: Object) -> Meaning:
     shaped = replace(gang, members=tuple(_shaped(member) for member in gang.members))
     priority = priority_of(job.spec.priority, CLASSES, source)
     policy = policy_of(job, shaped)
-    return Meaning(job, shaped, policy, priority, among_all(shaped, (namespace, name)))
+    return ParsedJob(job, shaped, policy, priority, among_all(shaped, (namespace, name)))
 
 
 def job_key(key: Key) -> str:
@@ -162,26 +162,26 @@ def _here(volume: Volume, namespace: str) -> Volume:
     return replace(volume, claim=claim_name(namespace, volume.claim)) if volume.claim else volume
 
 
-def record_of(view: JobView, meaning: Meaning) -> Record:
+def record_of(view: JobView, parsed: ParsedJob) -> TrainingJobRecord:
     """What the job's status remembers of it."""
-    members = [member.id for member in meaning.gang.members]
+    members = [member.id for member in parsed.gang.members]
     return decode(view.status, members, view.created_at_s)
 
 
-def wishes_of(view: JobView, meaning: Meaning) -> Wishes:
-    kube = meaning.job.spec.kubernetes
-    policy = meaning.policy
-    if not meaning.by_mooring:
+def run_policy_of(view: JobView, parsed: ParsedJob) -> RunPolicy:
+    kube = parsed.job.spec.kubernetes
+    policy = parsed.policy
+    if not parsed.by_mooring:
         # Its pods wait in somebody else's queue, for as long as that takes.
         policy = replace(policy, start_timeout_s=_NO_LIMIT_S)
-    return Wishes(
+    return RunPolicy(
         policy=policy,
         bind_timeout_s=kube.bind_timeout_s,
         suspend=kube.suspend,
         stop=view.stop,
         clean_all=kube.clean_pods is CleanPods.ALL,
         ttl_s=kube.ttl_after_finished_s,
-        own_scheduler=not meaning.by_mooring,
+        own_scheduler=not parsed.by_mooring,
     )
 
 

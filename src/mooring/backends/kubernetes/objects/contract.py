@@ -41,7 +41,7 @@ _LONGEST_PLAIN = 1024
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class EpochSettings:
     """What all members of one epoch have in common."""
 
     namespace: str
@@ -124,7 +124,9 @@ def packed(value: str) -> str:
     return base64.b64encode(zlib.compress(value.encode())).decode("ascii")
 
 
-def contract(job: TrainingJob, order: Order, around: Surroundings, extra: Mapping[str, str]) -> str:
+def contract(
+    job: TrainingJob, order: Order, around: EpochSettings, extra: Mapping[str, str]
+) -> str:
     """The contract as JSON; `extra` are the variables that the pod itself does not carry."""
     member, launch, spec = order.member, order.launch, job.spec
     address = around.addresses[member.id]
@@ -189,7 +191,7 @@ def count_sharers(gang: Gang, slots: Mapping[MemberId, Slot]) -> dict[str, int]:
     )
 
 
-def _sharers(order: Order, around: Surroundings) -> int:
+def _sharers(order: Order, around: EpochSettings) -> int:
     """1 for who asked for CPUs: its threads follow from those. Without a node (another scheduler
     chooses it) nobody knows who will be there."""
     if order.member.resources.cpu_millis or not order.slot.node:

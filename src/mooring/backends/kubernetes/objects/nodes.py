@@ -21,7 +21,7 @@ from typing import TypeVar
 from mooring.backends.kubernetes.api.document import Object, find, items, mapping, text, texts
 from mooring.backends.kubernetes.api.times import parse_time
 from mooring.backends.kubernetes.objects.amounts import MOST_CPUS, MOST_GPUS, amounts
-from mooring.backends.kubernetes.objects.topology import TopologyView, Zone, over_zones
+from mooring.backends.kubernetes.objects.topology import NumaZone, TopologyView, over_zones
 from mooring.model.cluster import Cpu, Gpu, KubeletPolicy, Node, Taint, TopologyManager
 from mooring.model.numbers import whole_number
 from mooring.model.resources import Counts, counts
@@ -49,7 +49,7 @@ class NodeView:
     node: Node
     ready: bool
     pods_most: int
-    zones: tuple[Zone, ...] = ()
+    zones: tuple[NumaZone, ...] = ()
     avoids: tuple[str, ...] = ()
     """The uids of jobs whose members it had rather not take."""
     since_s: float = 0.0

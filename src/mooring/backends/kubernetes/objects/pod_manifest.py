@@ -14,8 +14,8 @@ from mooring.backends.base import Order
 from mooring.backends.kubernetes.api.document import Json
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.amounts import GPU_RESOURCES
-from mooring.backends.kubernetes.objects.contract import Surroundings, contract, travels_packed
-from mooring.backends.kubernetes.objects.scheduling import Group, scheduling_of
+from mooring.backends.kubernetes.objects.contract import EpochSettings, contract, travels_packed
+from mooring.backends.kubernetes.objects.scheduling import SchedulingGroup, scheduling_of
 from mooring.model.cluster import Toleration, format_cpus
 from mooring.model.member import Gang, Member, Pinning, Restart
 from mooring.model.resources import Counts, format_cpu
@@ -86,14 +86,14 @@ def pod_manifest(
     gang: Gang,
     owner: Owner,
     order: Order,
-    around: Surroundings,
+    around: EpochSettings,
     image: Image,
 ) -> dict[str, Json]:
     """The pod of one attempt, exactly as it is sent."""
     member = order.member
     pods = around.pods[member.id.role]
     kube = job.spec.kubernetes
-    group = Group(owner.name, owner.uid, order.epoch)
+    group = SchedulingGroup(owner.name, owner.uid, order.epoch)
     scheduling = scheduling_of(kube, gang, member, order.slot, group)
     labels: dict[str, Json] = {
         **pods.labels,
@@ -205,7 +205,7 @@ def _init_container(member: Member, image: Image) -> dict[str, Json]:
 
 
 def _container(
-    job: TrainingJob, order: Order, pods: PodSpec, around: Surroundings
+    job: TrainingJob, order: Order, pods: PodSpec, around: EpochSettings
 ) -> dict[str, Json]:
     member = order.member
     carried = {
@@ -296,7 +296,7 @@ def _resources(
 
 
 def _volumes(
-    job: TrainingJob, member: Member, pods: PodSpec, around: Surroundings, owner: Owner
+    job: TrainingJob, member: Member, pods: PodSpec, around: EpochSettings, owner: Owner
 ) -> list[Json]:
     shm: dict[str, Json] = {"medium": "Memory"}
     size = pods.shared_memory

@@ -46,7 +46,7 @@ class Scheduling:
 
 
 @dataclass(frozen=True)
-class Group:
+class SchedulingGroup:
     """The job as the schedulers see it: its marks, and the start that the pods belong to."""
 
     name: str
@@ -55,7 +55,7 @@ class Group:
 
 
 def scheduling_of(
-    kube: KubernetesSpec, gang: Gang, member: Member, slot: Slot, group: Group
+    kube: KubernetesSpec, gang: Gang, member: Member, slot: Slot, group: SchedulingGroup
 ) -> Scheduling:
     if kube.scheduler is Scheduler.MOORING:
         return Scheduling({"affinity": _only_on(slot.node)})
@@ -102,7 +102,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def _by_rules(gang: Gang, member: Member, group: Group) -> Fields:
+def _by_rules(gang: Gang, member: Member, group: SchedulingGroup) -> Fields:
     spec: Fields = {}
     if member.node_selector:
         spec["nodeSelector"] = dict(member.node_selector)
@@ -148,7 +148,7 @@ def _evenly(gang: Gang, role: str) -> TopologySpread:
     return TopologySpread(HOSTNAME, required=False, roles=(role,) if by_role else ())
 
 
-def _spread(one: TopologySpread, group: Group) -> Fields:
+def _spread(one: TopologySpread, group: SchedulingGroup) -> Fields:
     selector: Fields = {"matchLabels": dict(one.match_labels)}
     return {
         "topologyKey": one.key,
@@ -158,7 +158,7 @@ def _spread(one: TopologySpread, group: Group) -> Fields:
     }
 
 
-def _pod_terms(rules: Iterable[Rule], group: Group) -> Fields:
+def _pod_terms(rules: Iterable[Rule], group: SchedulingGroup) -> Fields:
     required: list[Json] = []
     preferred: list[Json] = []
     for rule in rules:
@@ -170,7 +170,7 @@ def _pod_terms(rules: Iterable[Rule], group: Group) -> Fields:
     return _terms(required, preferred)
 
 
-def _members(group: Group, roles: Iterable[str]) -> Fields:
+def _members(group: SchedulingGroup, roles: Iterable[str]) -> Fields:
     selector: Fields = {"matchLabels": {names.JOB_UID: group.uid}}
     listed = list(roles)
     if listed:

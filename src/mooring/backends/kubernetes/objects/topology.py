@@ -27,7 +27,7 @@ _OLD_POLICIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class NumaZone:
     """A NUMA cell: its CPUs, how many of them are handed out, and how many of those nobody has."""
 
     cell: int
@@ -48,7 +48,7 @@ class TopologyView:
     """`policy`: what the object tells of the kubelet's settings; None if that is not enough."""
 
     name: str
-    zones: tuple[Zone, ...]
+    zones: tuple[NumaZone, ...]
     policy: KubeletPolicy | None = None
 
     def matters_after(self, before: TopologyView) -> bool:
@@ -73,7 +73,7 @@ def parse_topology(obj: Object) -> TopologyView:
     return TopologyView(text(obj, "metadata", "name"), listed, _policy(obj, listed))
 
 
-def _zone(obj: Object, index: int) -> Zone:
+def _zone(obj: Object, index: int) -> NumaZone:
     number = _LAST_NUMBER.search(text(obj, "name"))
     listed = {text(one, "name"): one for one in items(obj, "resources")}
     capacity, given, left = (
@@ -81,7 +81,7 @@ def _zone(obj: Object, index: int) -> Zone:
     )
     cpus = min(MOST_CPUS, max(capacity.cpu_millis, given.cpu_millis) // 1000)
     gpus = min(MOST_GPUS, given.gpus)
-    return Zone(
+    return NumaZone(
         cell=int(number.group(1)) if number else index,
         cpus=cpus,
         cpus_handed_out=min(cpus, given.cpu_millis // 1000),
@@ -96,7 +96,7 @@ def _amounts(listed: Mapping[str, Object], key: str) -> Resources:
     return amounts(found)
 
 
-def _policy(obj: Object, zones: tuple[Zone, ...]) -> KubeletPolicy | None:
+def _policy(obj: Object, zones: tuple[NumaZone, ...]) -> KubeletPolicy | None:
     """Exporters tell of the topology manager, not of the CPU manager.
 
     A topology manager is switched on for the sake of CPUs of one's own, so then the CPU manager is
@@ -123,7 +123,7 @@ def _old_policy(obj: Object) -> tuple[TopologyManager | None, TopologyScope]:
     return _OLD_POLICIES.get(base), scope
 
 
-def reserved_of(zones: tuple[Zone, ...]) -> frozenset[int]:
+def reserved_of(zones: tuple[NumaZone, ...]) -> frozenset[int]:
     """The CPUs that a kubelet keeps, in Mooring's numbering: the first of each cell."""
     kept: set[int] = set()
     first = 0
@@ -133,7 +133,7 @@ def reserved_of(zones: tuple[Zone, ...]) -> frozenset[int]:
     return frozenset(kept)
 
 
-def over_zones(policy: KubeletPolicy, zones: tuple[Zone, ...]) -> KubeletPolicy:
+def over_zones(policy: KubeletPolicy, zones: tuple[NumaZone, ...]) -> KubeletPolicy:
     """A kubelet's own settings, with what it keeps counted cell by cell."""
     kept = reserved_of(zones)
     return replace(policy, reserved_cpus=kept) if kept else policy

@@ -16,13 +16,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mooring.brain.queue.order import Key, key, standing
-from mooring.brain.queue.pools import Ledger
+from mooring.brain.queue.pools import PoolLedger
 from mooring.brain.queue.types import Planner, QueuedGang, QueueState, RunningGang, amount_of
 from mooring.model.plan import Plan
 
 if TYPE_CHECKING:
     from mooring.brain.queue.backfill import Outlook
-    from mooring.brain.queue.scene import Block
+    from mooring.brain.queue.round_state import Block
 
 Turn = tuple[float, float, str]
 #: Turn and arrival, the part of the cluster, the name: of equal ones the small go first, because
@@ -31,7 +31,7 @@ Line = tuple[float, float, float, str]
 
 
 class Memory:
-    """What was found out on one cluster with these books, true until somebody starts or ends.
+    """What was found out on one cluster with this index, true until somebody starts or ends.
 
     Those who try something out number what comes of it: `known` has the planner's answers, by that
     number (0: as it is), size and shape, and `outlooks` when those who wait could start.
@@ -44,10 +44,10 @@ class Memory:
         self.outlooks: dict[str, Outlook] = {}
 
 
-class Books:
+class QueueIndex:
     def __init__(self, state: QueueState) -> None:
         self.policy = state.policy
-        self.ledger = Ledger(state.pools, state.capacity)
+        self.ledger = PoolLedger(state.pools, state.capacity)
         self.free = list(amount_of(state.capacity))
         self.running: dict[str, RunningGang] = {}
         #: Those that run with fewer members than they want.
@@ -63,8 +63,8 @@ class Books:
         for queued in state.waiting:
             self.wait(queued)
 
-    def copy(self) -> Books:
-        twin = Books.__new__(Books)
+    def copy(self) -> QueueIndex:
+        twin = QueueIndex.__new__(QueueIndex)
         twin.__dict__.update(self.__dict__)
         twin.ledger = self.ledger.copy()
         twin.free = self.free.copy()

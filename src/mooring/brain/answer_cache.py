@@ -22,13 +22,13 @@ import numpy as np
 from mooring.brain.attempt import attempt
 from mooring.brain.board import Board
 from mooring.brain.fill import Indexes, best_by
-from mooring.brain.layout import ALL, Amounts, Free, Layout, Rows, Values
+from mooring.brain.layout import ALL, Amounts, ClusterLayout, Free, Rows, Values
 from mooring.brain.more_scores import more_scores
 from mooring.brain.planner import plan_of
 from mooring.brain.presets import Recipe, recipe_for
 from mooring.brain.profile import ALWAYS, Profile
 from mooring.brain.registry import FILTERS, Scope
-from mooring.brain.trials import Trial, Zone
+from mooring.brain.trials import RoleZone, Trial
 from mooring.brain.want import Kinds, Want, kinds_of
 from mooring.model.member import Gang, Relation
 from mooring.model.plan import Plan
@@ -100,8 +100,8 @@ class _Plainly:
 Kept = TypeVar("Kept")
 
 
-class Warm:
-    def __init__(self, layout: Layout, free: Free, profile: Profile) -> None:
+class AnswerCache:
+    def __init__(self, layout: ClusterLayout, free: Free, profile: Profile) -> None:
         self._layout = layout
         self._free = free
         self._profile = profile
@@ -116,8 +116,8 @@ class Warm:
         self._unruled = Recipe(filters, (), (), (), profile=profile)
         self._most = max(8, _MOST_BYTES // (16 * max(1, len(layout))))
 
-    def copy(self, free: Free) -> Warm:
-        twin = Warm.__new__(Warm)
+    def copy(self, free: Free) -> AnswerCache:
+        twin = AnswerCache.__new__(AnswerCache)
         twin.__dict__.update(self.__dict__)
         twin._free = free
         # Neither may write into what both know.
@@ -127,7 +127,7 @@ class Warm:
         twin._likings = self._likings.copy()
         return twin
 
-    def moved(self, layout: Layout) -> None:
+    def moved(self, layout: ClusterLayout) -> None:
         """The same nodes with other numbers for their states, which no answer mentions."""
         self._layout = layout
 
@@ -163,7 +163,7 @@ class Warm:
             return None
         return self._room(gang, kinds, want).total >= len(kinds)
 
-    def crowded_out(self, gang: Gang, other: Gang, now: Warm) -> bool:
+    def crowded_out(self, gang: Gang, other: Gang, now: AnswerCache) -> bool:
         """True: surely there is no place for `gang` here once `other` has taken one, whichever it
         takes of those that it has on `now`.
 
@@ -214,7 +214,7 @@ class Warm:
         best = best_by(able, totals[able], len(kinds))
         board = Board(gang, plainly.recipe, self._layout, self._free, kinds.roles, own=False)
         with self._free.untouched(best[0]):
-            found = attempt(board, kinds, Trial(tuple(range(len(kinds))), Zone()), best=best)
+            found = attempt(board, kinds, Trial(tuple(range(len(kinds))), RoleZone()), best=best)
             return None if found.failed else plan_of(gang, found)
 
     def _plainly(self, gang: Gang, kinds: Kinds) -> _Plainly | None:

@@ -11,10 +11,10 @@ from kube.operator import IMAGE, training_job
 from mooring.backends.kubernetes.api.errors import Invalid
 from mooring.backends.kubernetes.jobs.admission import anywhere
 from mooring.backends.kubernetes.jobs.look import admit
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import meaning_of, parse_view
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import parse_training_job, parse_view
 from mooring.backends.kubernetes.objects.pod_manifest import Image
-from mooring.operator.carry import Carrier, Made
+from mooring.operator.cluster_writer import ClusterWriter, Made
 from unit.kubeapi.answering import answering
 from unit.kubeapi.fake_server import status
 
@@ -47,12 +47,12 @@ class Server:
         return web.json_response(body, status=201)
 
 
-async def create(carrier: Carrier, name: str) -> Made:
+async def create(writer: ClusterWriter, name: str) -> Made:
     job = training_job(name, {"worker": WORKERS})
     job["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}"}
-    meaning = meaning_of(job)
-    record = admit(Record(), anywhere(meaning.gang), meaning.policy, 1000.0)
-    return await carrier.create(parse_view(job), meaning, record, list(record.slots))
+    parsed = parse_training_job(job)
+    record = admit(TrainingJobRecord(), anywhere(parsed.gang), parsed.policy, 1000.0)
+    return await writer.create(parse_view(job), parsed, record, list(record.slots))
 
 
 def test_the_next_gang_begins_when_the_last_pod_of_this_one_is_under_way() -> None:
@@ -60,8 +60,8 @@ def test_the_next_gang_begins_when_the_last_pod_of_this_one_is_under_way() -> No
 
     async def both() -> list[Made]:
         async with answering(server.handle) as client:
-            carrier = Carrier(client, Image(IMAGE), PARALLEL)
-            return await asyncio.gather(create(carrier, "one"), create(carrier, "other"))
+            writer = ClusterWriter(client, Image(IMAGE), PARALLEL)
+            return await asyncio.gather(create(writer, "one"), create(writer, "other"))
 
     made = asyncio.run(both())
     assert [len(one.pods) for one in made] == [WORKERS, WORKERS]
@@ -78,11 +78,11 @@ def test_after_a_refusal_no_pod_is_begun_and_the_next_gang_gets_its_turn() -> No
 
     async def both() -> Made:
         async with answering(server.handle) as client:
-            carrier = Carrier(client, Image(IMAGE), PARALLEL)
+            writer = ClusterWriter(client, Image(IMAGE), PARALLEL)
             with pytest.raises(Invalid, match="said 422"):
-                await create(carrier, "one")
+                await create(writer, "one")
             of_the_first = list(server.asked_for)
-            made = await create(carrier, "other")
+            made = await create(writer, "other")
             assert [name for name in server.asked_for if name.startswith("one-")] == of_the_first
             return made
 
@@ -97,14 +97,14 @@ def test_a_cancelled_gang_holds_up_nobody() -> None:
 
     async def both() -> Made:
         async with answering(server.handle) as client:
-            carrier = Carrier(client, Image(IMAGE), PARALLEL)
-            first = asyncio.create_task(create(carrier, "one"))
+            writer = ClusterWriter(client, Image(IMAGE), PARALLEL)
+            first = asyncio.create_task(create(writer, "one"))
             while not server.asked_for:
                 await asyncio.sleep(0)
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first
-            return await create(carrier, "other")
+            return await create(writer, "other")
 
     assert len(asyncio.run(both()).pods) == WORKERS
     assert sum(name.startswith("one-") for name in server.asked_for) < WORKERS

@@ -1,4 +1,4 @@
-"""Carrying a step out on the API server: pods made and removed, services, events, statuses.
+"""Writing a step to the API server: pods made and removed, services, events, statuses.
 
 Every call may be repeated: names are deterministic, deletions name the very object, and a status
 is written only over the one that was read.
@@ -34,13 +34,13 @@ from mooring.backends.kubernetes.api.resources import (
     SERVICE,
     TRAINING_JOB,
     VOLCANO_POD_GROUP,
-    Kind,
+    ResourceKind,
 )
 from mooring.backends.kubernetes.api.times import write_seconds
 from mooring.backends.kubernetes.jobs.gang_manifests import needs_token, pod_manifests
 from mooring.backends.kubernetes.jobs.look import Removal
-from mooring.backends.kubernetes.jobs.record import Record
-from mooring.backends.kubernetes.jobs.training_job import JobView, Meaning
+from mooring.backends.kubernetes.jobs.record import TrainingJobRecord
+from mooring.backends.kubernetes.jobs.training_job import JobView, ParsedJob
 from mooring.backends.kubernetes.objects import names
 from mooring.backends.kubernetes.objects.network import network_policy_manifest
 from mooring.backends.kubernetes.objects.pod_manifest import (
@@ -92,7 +92,7 @@ class Around:
     """Told of the Service that names a job's members, as the server has it."""
 
 
-class Carrier:
+class ClusterWriter:
     """The writing half of the operator; `parallel` calls at most are under way. `allowed` is asked
     before each: a deposed leader writes nothing."""
 
@@ -116,14 +116,18 @@ class Carrier:
         return await self._client.replace(TRAINING_JOB, manifest, "status")
 
     async def create(
-        self, view: JobView, meaning: Meaning, record: Record, members: Sequence[MemberId]
+        self,
+        view: JobView,
+        parsed: ParsedJob,
+        record: TrainingJobRecord,
+        members: Sequence[MemberId],
     ) -> Made:
         """The pods of these members, with what they need to find each other."""
-        problem = await self.prepare(view, meaning, len(record.slots))
+        problem = await self.prepare(view, parsed, len(record.slots))
         if problem:
             return Made((), problem)
         manifests = pod_manifests(
-            meaning, view.owner, record, members, self._image, has_files=view.has_files
+            parsed, view.owner, record, members, self._image, has_files=view.has_files
         )
         answers = await self._create_pods(view, manifests)
         problem = next((told for told, _ in answers if told), "")
@@ -209,29 +213,29 @@ class Carrier:
         """What was made around this job's pods is no longer known to be there."""
         self._served.pop(job_uid, None)
 
-    async def prepare(self, view: JobView, meaning: Meaning, members: int) -> str:
+    async def prepare(self, view: JobView, parsed: ParsedJob, members: int) -> str:
         """What pods need around them. A sentence, if something is in the way."""
         if self._served.get(view.uid) == members:
             return ""
         self._check()
         problem, *_ = await asyncio.gather(
-            self._create_service(view, service_manifest(meaning.job, view.owner)),
-            *(self._create_once(kind, one) for kind, one in self._beside(view, meaning)),
+            self._create_service(view, service_manifest(parsed.job, view.owner)),
+            *(self._create_once(kind, one) for kind, one in self._beside(view, parsed)),
         )
-        if not problem and meaning.job.spec.kubernetes.scheduler is Scheduler.VOLCANO:
-            problem = await self._create_pod_group(view, meaning, members)
+        if not problem and parsed.job.spec.kubernetes.scheduler is Scheduler.VOLCANO:
+            problem = await self._create_pod_group(view, parsed, members)
         if problem:
             return problem
         self._served[view.uid] = members
         return ""
 
-    def _beside(self, view: JobView, meaning: Meaning) -> Iterator[tuple[Kind, Object]]:
-        if needs_token(meaning):
+    def _beside(self, view: JobView, parsed: ParsedJob) -> Iterator[tuple[ResourceKind, Object]]:
+        if needs_token(parsed):
             yield SECRET, token_manifest(view.owner, self._around.token_of(view.uid))
         if self._around.network_policy:
             yield NETWORK_POLICY, network_policy_manifest(view.owner, self._around.askers)
 
-    async def _create_once(self, kind: Kind, manifest: Object) -> None:
+    async def _create_once(self, kind: ResourceKind, manifest: Object) -> None:
         """Its name is this very job's: what is there already is what was made before."""
         with contextlib.suppress(AlreadyExists):
             await self._client.create(kind, manifest)
@@ -252,8 +256,8 @@ class Carrier:
                 raise Conflict(409, "Conflict", f"{error}", "services") from error
             return _in_the_way("service", name)
 
-    async def _create_pod_group(self, view: JobView, meaning: Meaning, members: int) -> str:
-        spec = meaning.job.spec
+    async def _create_pod_group(self, view: JobView, parsed: ParsedJob, members: int) -> str:
+        spec = parsed.job.spec
         least = min(spec.min_available or members, members)
         manifest = pod_group_manifest(
             spec.kubernetes, view.name, view.namespace, view.owner.reference(), least

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import cast
 
-from mooring.brain.queue.books import Books
+from mooring.brain.queue.queue_index import QueueIndex
 from mooring.brain.queue.types import (
     Amount,
     Foresees,
@@ -52,14 +52,14 @@ _NO_PLACE = Block(Cause.PLACE)
 
 
 @dataclass(frozen=True)
-class Change:
+class GangChange:
     """A running gang that stops (`after` is None) or gets another size."""
 
     before: RunningGang
     after: RunningGang | None = None
 
 
-class Scene:
+class RoundState:
     def __init__(
         self,
         state: QueueState,
@@ -67,9 +67,9 @@ class Scene:
         now_s: float,
         *,
         explain: bool = False,
-        books: Books | None = None,
+        queue_index: QueueIndex | None = None,
     ) -> None:
-        """With `explain` a refusal comes with the planner's sentence. `books` say the same as
+        """With `explain` a refusal comes with the planner's sentence. `queue_index` say the same as
         `state`, if somebody has kept them."""
         self._can_foresee = can(type(planner), Foresees)
         self._explain = explain
@@ -77,28 +77,28 @@ class Scene:
         self.now_s = now_s
         self.policy = state.policy
         self.place = state.place
-        if books is None:
-            books = Books(state)
-        self.memory = books.memory(planner)
-        self.books = books.copy()
-        self.ledger = self.books.ledger
-        self.running = self.books.running
-        self.free = self.books.free
+        if queue_index is None:
+            queue_index = QueueIndex(state)
+        self.memory = queue_index.memory(planner)
+        self.queue_index = queue_index.copy()
+        self.ledger = self.queue_index.ledger
+        self.running = self.queue_index.running
+        self.free = self.queue_index.free
         self._planner = planner
         #: The caller's planner is never changed; it is copied at the first change.
         self._own = False
-        #: Which scene this is; the same number means that nothing has changed.
+        #: Which state this is; the same number means that nothing has changed.
         self._version = 0
         self._names: dict[str, Hashable] = {}
 
-    def copy(self) -> Scene:
-        twin = Scene.__new__(Scene)
+    def copy(self) -> RoundState:
+        twin = RoundState.__new__(RoundState)
         twin.__dict__.update(self.__dict__)
-        twin.books = self.books.copy()
+        twin.queue_index = self.queue_index.copy()
         twin.ledger, twin.running, twin.free = (
-            twin.books.ledger,
-            twin.books.running,
-            twin.books.free,
+            twin.queue_index.ledger,
+            twin.queue_index.running,
+            twin.queue_index.free,
         )
         if self._own:
             twin._planner = self._planner.copy()
@@ -133,11 +133,11 @@ class Scene:
 
     def _enter(self, running: RunningGang) -> None:
         self._changed()
-        self.books.enter(running)
+        self.queue_index.enter(running)
 
     def _leave(self, running: RunningGang) -> None:
         self._changed()
-        self.books.leave(running)
+        self.queue_index.leave(running)
 
     def _changeable(self) -> Planner:
         if not self._own:
@@ -155,14 +155,14 @@ class Scene:
         self._leave(running)
         return running
 
-    def change(self, change: Change) -> None:
+    def change(self, change: GangChange) -> None:
         self.stop(change.before.job)
         if change.after is not None:
             self.start(change.after)
 
     @contextmanager
-    def supposing(self, changes: Iterable[Change]) -> Iterator[None]:
-        done: list[Change] = []
+    def supposing(self, changes: Iterable[GangChange]) -> Iterator[None]:
+        done: list[GangChange] = []
         with self.unchanged():
             try:
                 for change in changes:
@@ -224,7 +224,9 @@ class Scene:
         sure = None if planner is None else planner.has_room(gang)
         return isinstance(self.fits(queued, size), Plan) if sure is None else sure
 
-    def crowded_out(self, queued: QueuedGang, other: QueuedGang, size: int, now: Scene) -> bool:
+    def crowded_out(
+        self, queued: QueuedGang, other: QueuedGang, size: int, now: RoundState
+    ) -> bool:
         """Is it plain that the gang at its least has no room here once the other one has found
         some on `now`, which it would, wherever that is?"""
         mine, theirs = self._foreseeing, now._foreseeing

@@ -41,7 +41,7 @@ class Asked:
     leader: PodView
 
 
-class Pulse:
+class FiguresPoller:
     """`changed` is told which job has new figures; `token_of` is the token of a job by its uid."""
 
     def __init__(
