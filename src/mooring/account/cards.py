@@ -79,16 +79,16 @@ class CardSeen:
 
 def card_of(ranks: Sequence[RankLooks], limit_mbps: float | None) -> CardSeen:
     """Of one member, whose ranks share it."""
-    looks = sorted((one for rank in ranks for one in rank.looks), key=lambda one: one.at_s)
+    looks = sorted((look for rank in ranks for look in rank.looks), key=lambda look: look.at_s)
     return CardSeen(
         name=ranks[0].card if ranks else "",
         limit_mbps=limit_mbps,
-        times_s=[one.at_s for one in looks],
+        times_s=[look.at_s for look in looks],
         fuller_kbytes_per_s=[
-            max(one.received_kbytes_per_s, one.sent_kbytes_per_s) for one in looks
+            max(look.received_kbytes_per_s, look.sent_kbytes_per_s) for look in looks
         ],
-        received_kbytes_per_s=_mean(one.received_kbytes_per_s for one in looks),
-        sent_kbytes_per_s=_mean(one.sent_kbytes_per_s for one in looks),
+        received_kbytes_per_s=_mean(look.received_kbytes_per_s for look in looks),
+        sent_kbytes_per_s=_mean(look.sent_kbytes_per_s for look in looks),
     )
 
 
@@ -102,7 +102,7 @@ def whose(
 ) -> str | None:
     """Whose card is full while this one waits: of those waited for, or of anybody if unknown."""
     named = [one for one in waits_for if one in cards and one != own]
-    for member in named or [one for one in cards if one != own]:
+    for member in named or [card for card in cards if card != own]:
         if cards[member].full_at(at_s):
             return member
     return None

@@ -84,7 +84,7 @@ def divide(seen: RankLooks, process: ProcessFacts) -> list[Doing]:
 
 def categories_of(places: Sequence[Place]) -> list[ClassifiedStack]:
     """What each main thread was about, as names tell, and where in the program."""
-    return classify([_frames(one.main) for one in places])
+    return classify([_frames(place.main) for place in places])
 
 
 def _doing(place: Place, category: Category, of_helper: Category, process: ProcessFacts) -> Doing:
@@ -184,12 +184,14 @@ def _calls_mpi(spot: Spot) -> bool:
     innermost = next(iter(spot.stack), None)
     if innermost is None or not innermost.own:
         return False
-    return any(one.rpartition(".")[2].lower() in _OF_MPI for one in innermost.calls if "." in one)
+    return any(
+        call.rpartition(".")[2].lower() in _OF_MPI for call in innermost.calls if "." in call
+    )
 
 
 def _takes_from_queue(spot: Spot) -> bool:
     """Waits for what another thread or process puts into a queue: that one makes its input."""
-    return any(one.file in _QUEUES and one.function.endswith("get") for one in spot.stack[:4])
+    return any(frame.file in _QUEUES and frame.function.endswith("get") for frame in spot.stack[:4])
 
 
 def _computing(spot: Spot, category: Category, process: ProcessFacts) -> Activity:
@@ -199,13 +201,13 @@ def _computing(spot: Spot, category: Category, process: ProcessFacts) -> Activit
     if (
         process.has_device
         and line is not None
-        and _FOR_DEVICE & {one.rpartition(".")[2] for one in line.calls}
+        and _FOR_DEVICE & {call.rpartition(".")[2] for call in line.calls}
     ):
         return Activity.DEVICE
     if not spot.stack:
         return Activity.FRAMEWORK if process.has_python else Activity.OWN
     # What the standard library does (json, copy, random) is the program's own choice.
-    inner = next((one for one in spot.stack if not one.file.startswith(_STANDARD)), None)
+    inner = next((frame for frame in spot.stack if not frame.file.startswith(_STANDARD)), None)
     return Activity.OWN if inner is None or inner.own else Activity.FRAMEWORK
 
 
@@ -221,12 +223,12 @@ def _with_helper_line(doing: Doing, place: Place) -> Doing:
 
 
 def _members(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(one for one in names if one not in (SOMEBODY, OUTSIDE))
+    return tuple(name for name in names if name not in (SOMEBODY, OUTSIDE))
 
 
 def _frames(spot: Spot | None) -> Stack:
     """As the table of categories reads them: from the outermost inwards, whole paths."""
-    return tuple(_frame(one) for one in reversed(spot.stack)) if spot is not None else ()
+    return tuple(_frame(frame) for frame in reversed(spot.stack)) if spot is not None else ()
 
 
 def _frame(call: SampledFrame) -> Frame:

@@ -55,7 +55,7 @@ class Spot:
     @property
     def own_call(self) -> SampledFrame | None:
         """The innermost frame of the program."""
-        return next((one for one in self.stack if one.own), None)
+        return next((frame for frame in self.stack if frame.own), None)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def read_looks(records: Iterable[Looks], window: Window) -> list[RankLooks]:
         if record.pid is not None and record.start == records[-1].start:
             by_pid.setdefault(record.pid, []).append(record)
     ranks = [_rank(pid, of_rank, window) for pid, of_rank in by_pid.items()]
-    return sorted((one for one in ranks if one.looks), key=lambda one: (one.rank, one.pid))
+    return sorted((rank for rank in ranks if rank.looks), key=lambda rank: (rank.rank, rank.pid))
 
 
 def _rank(pid: int, records: list[Looks], window: Window) -> RankLooks:
@@ -171,8 +171,8 @@ def _rank(pid: int, records: list[Looks], window: Window) -> RankLooks:
     clock, moved, machine, io = ThreadTime(), dict[str, int](), MachineLoad(), Reads()
     threads = helpers = 0
     for record in records:
-        inside = [one for one in _looks(record) if window[0] <= one.at_s <= window[1]]
-        trains = [one for one in inside if not _starts(one)]
+        inside = [look for look in _looks(record) if window[0] <= look.at_s <= window[1]]
+        trains = [look for look in inside if not _starts(look)]
         if not trains:
             continue
         looks += trains
@@ -220,7 +220,7 @@ def _looks(record: Looks) -> list[Look]:
 def _starts(look: Look) -> bool:
     """It imports modules: that is no part of a step. Without steps the window has no beginning."""
     stack = look.place.main.stack if look.place is not None else ()
-    return any(one.file.startswith(_IMPORTS) for one in stack)
+    return any(frame.file.startswith(_IMPORTS) for frame in stack)
 
 
 def _place(place: SeenPlace, calls: Sequence[SampledFrame]) -> Place:
@@ -238,7 +238,7 @@ def _spot(thread: SeenThread, calls: Sequence[SampledFrame]) -> Spot:
         letter=thread.letter,
         call=thread.system_call,
         at=thread.waits_at,
-        stack=tuple(calls[one] for one in thread.calls if 0 <= one < len(calls)),
+        stack=tuple(calls[call] for call in thread.calls if 0 <= call < len(calls)),
     )
 
 

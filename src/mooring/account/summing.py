@@ -52,20 +52,20 @@ def _finished(
     rank: RankSeen, all_ranks: Sequence[RankSeen], cards: Mapping[str, CardSeen]
 ) -> RankAccount:
     member, seen = rank.member, rank.seen
-    total = sum(one.weight for one in rank.weighed) or 1.0
+    total = sum(weighed_look.weight for weighed_look in rank.weighed) or 1.0
 
     def share_of(chosen: Iterable[Weighed]) -> float:
-        return sum(one.weight for one in chosen) / total
+        return sum(weighed_look.weight for weighed_look in chosen) / total
 
     phases: dict[Category, float] = {}
     systems: dict[str, float] = {}
-    for one in rank.weighed:
-        if one.doing.phase is not None:
-            phase = one.doing.phase
-            phases[phase] = phases.get(phase, 0.0) + one.weight / total
-        if one.doing.file_system:
-            kind = one.doing.file_system
-            systems[kind] = systems.get(kind, 0.0) + one.weight / total
+    for weighed_look in rank.weighed:
+        if weighed_look.doing.phase is not None:
+            phase = weighed_look.doing.phase
+            phases[phase] = phases.get(phase, 0.0) + weighed_look.weight / total
+        if weighed_look.doing.file_system:
+            kind = weighed_look.doing.file_system
+            systems[kind] = systems.get(kind, 0.0) + weighed_look.weight / total
     return RankAccount(
         member=member.name,
         role=member.role,
@@ -79,10 +79,12 @@ def _finished(
         waits=tuple(waits_of(rank, all_ranks)),
         network=_network(rank, cards),
         phases=phases,
-        spins=share_of(one for one in rank.weighed if one.doing.spins),
+        spins=share_of(weighed_look for weighed_look in rank.weighed if weighed_look.doing.spins),
         threads=OtherThreads(
             seen.python_threads,
-            share_of(one for one in rank.weighed if one.doing.for_thread),
+            share_of(
+                weighed_look for weighed_look in rank.weighed if weighed_look.doing.for_thread
+            ),
         ),
         cpus=None if member.cpus is None else member.cpus / max(1, len(member.ranks)),
         loaders=seen.helpers,
@@ -93,17 +95,21 @@ def _finished(
 
 
 def _network(rank: RankSeen, cards: Mapping[str, CardSeen]) -> NetworkUse | None:
-    inside = [one for one in rank.weighed if one.doing.activity is Activity.NETWORK]
+    inside = [
+        weighed_look
+        for weighed_look in rank.weighed
+        if weighed_look.doing.activity is Activity.NETWORK
+    ]
     own = cards.get(rank.member.name)
     if not inside or own is None:
         return None
     moved = {name: count for name, count in rank.seen.moved.items() if count > 0}
-    of = _fullest(rank, own, [one.card_of for one in inside], moved, cards)
+    of = _fullest(rank, own, [weighed_look.card_of for weighed_look in inside], moved, cards)
     card = cards[of] if of else own
     sent, received = card.sent_kbytes_per_s, card.received_kbytes_per_s
     if not of:
-        sent = mean(one.look.sent_kbytes_per_s for one in inside)
-        received = mean(one.look.received_kbytes_per_s for one in inside)
+        sent = mean(weighed_look.look.sent_kbytes_per_s for weighed_look in inside)
+        received = mean(weighed_look.look.received_kbytes_per_s for weighed_look in inside)
     bytes_moved = sum(moved.values())
     return NetworkUse(
         card=card.name,
@@ -150,17 +156,17 @@ def _unseen(rank: RankSeen) -> str:
 
 
 def _roles(ranks: Sequence[RankAccount]) -> Iterable[RoleAccount]:
-    for role in dict.fromkeys(one.role for one in ranks):
-        of_role = [one for one in ranks if one.role == role]
-        steps = [one.step_s for one in of_role if one.step_s is not None]
+    for role in dict.fromkeys(rank.role for rank in ranks):
+        of_role = [rank for rank in ranks if rank.role == role]
+        steps = [rank.step_s for rank in of_role if rank.step_s is not None]
         yield RoleAccount(
             role=role,
             ranks=len(of_role),
             step_s=mean(steps) if steps else None,
             parts={
-                activity: mean(one.share(activity) for one in of_role)
+                activity: mean(rank.share(activity) for rank in of_role)
                 for activity in Activity
-                if any(one.share(activity) for one in of_role)
+                if any(rank.share(activity) for rank in of_role)
             },
             serves=of_role[0].serves,
         )
@@ -168,18 +174,18 @@ def _roles(ranks: Sequence[RankAccount]) -> Iterable[RoleAccount]:
 
 def _slowest(ranks: Sequence[RankAccount]) -> RankAccount | None:
     """Of those that train: whose steps take longest, or who waits least for the others."""
-    training = [one for one in ranks if not one.serves] or list(ranks)
+    training = [rank for rank in ranks if not rank.serves] or list(ranks)
     if len(training) < 2:
         return training[0] if training else None
-    steps = [one.step_s or 0.0 for one in training]
+    steps = [rank.step_s or 0.0 for rank in training]
     if max(steps) > _SLOWER * min(steps) > 0:
         return max(training, key=lambda one: one.step_s or 0.0)
     return min(training, key=lambda one: one.share(Activity.OTHERS, Activity.NETWORK))
 
 
 def _note(members: Sequence[MemberSeen], ranks: Sequence[RankAccount]) -> str:
-    seen = {one.member for one in ranks}
-    missing = [one.name for one in members if one.name not in seen]
+    seen = {rank.member for rank in ranks}
+    missing = [member.name for member in members if member.name not in seen]
     if not missing:
         return ""
     names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
@@ -187,9 +193,9 @@ def _note(members: Sequence[MemberSeen], ranks: Sequence[RankAccount]) -> str:
 
 
 def _machines(members: Sequence[MemberSeen], one_machine: bool) -> Iterable[MachineUse]:
-    for node in dict.fromkeys(one.node for one in members):
-        here = [one for one in members if one.node == node and one.ranks]
-        told = [rank.machine for one in here for rank in one.ranks if rank.machine.span_s > 0]
+    for node in dict.fromkeys(member.node for member in members):
+        here = [member for member in members if member.node == node and member.ranks]
+        told = [rank.machine for member in here for rank in member.ranks if rank.machine.span_s > 0]
         if not told:
             continue
         longest = max(told, key=lambda one: one.span_s)

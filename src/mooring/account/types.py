@@ -144,27 +144,27 @@ class RankAccount:
     """What could not be seen and what would show it."""
 
     def share(self, *activities: Activity) -> float:
-        return sum(self.parts.get(one, 0.0) for one in activities)
+        return sum(self.parts.get(activity, 0.0) for activity in activities)
 
     @property
     def functions(self) -> tuple[LineShare, ...]:
         """Its lines put together by function, at the line that was seen most; most first."""
         groups: dict[tuple[str, str, str], list[LineShare]] = {}
-        for one in self.lines:
-            groups.setdefault((one.file, one.function, one.thread), []).append(one)
+        for line in self.lines:
+            groups.setdefault((line.file, line.function, line.thread), []).append(line)
         merged = [
             replace(
-                max(group, key=lambda one: one.share),
-                share=sum(one.share for one in group),
+                max(group, key=lambda line: line.share),
+                share=sum(line.share for line in group),
                 by={
-                    activity: sum(one.by.get(activity, 0.0) for one in group)
+                    activity: sum(line.by.get(activity, 0.0) for line in group)
                     for activity in Activity
-                    if any(activity in one.by for one in group)
+                    if any(activity in line.by for line in group)
                 },
             )
             for group in groups.values()
         ]
-        return tuple(sorted(merged, key=lambda one: -one.share))
+        return tuple(sorted(merged, key=lambda line: -line.share))
 
     @property
     def adds_up(self) -> bool:
@@ -179,21 +179,21 @@ class RankAccount:
             "looks": self.looks,
             "span_s": round(self.span_s, 3),
             "step_ms": None if self.step_s is None else round(self.step_s * 1000, 3),
-            "parts": {one.value: round(share, 4) for one, share in self.parts.items()},
-            "lines": [_line(one) for one in self.lines],
-            "functions": [_line(one) for one in self.functions],
+            "parts": {activity.value: round(share, 4) for activity, share in self.parts.items()},
+            "lines": [_line(line) for line in self.lines],
+            "functions": [_line(function) for function in self.functions],
             "waits": [
                 {
-                    "for": one.member,
-                    "rank": one.rank,
-                    "share": round(one.share, 4),
-                    "doing": None if one.doing is None else one.doing.value,
-                    "line": None if one.line is None else one.line.place,
+                    "for": wait.member,
+                    "rank": wait.rank,
+                    "share": round(wait.share, 4),
+                    "doing": None if wait.doing is None else wait.doing.value,
+                    "line": None if wait.line is None else wait.line.place,
                 }
-                for one in self.waits
+                for wait in self.waits
             ],
             "network": None if self.network is None else _network(self.network),
-            "phases": {one.value: round(share, 4) for one, share in self.phases.items()},
+            "phases": {activity.value: round(share, 4) for activity, share in self.phases.items()},
             "spins": round(self.spins, 4),
             "python_threads": self.threads.python,
             "gil_wait": round(self.threads.gil_wait, 4),
@@ -217,14 +217,14 @@ class RoleAccount:
     serves: bool = False
 
     def share(self, *activities: Activity) -> float:
-        return sum(self.parts.get(one, 0.0) for one in activities)
+        return sum(self.parts.get(activity, 0.0) for activity in activities)
 
     def document(self) -> dict[str, JsonValue]:
         return {
             "role": self.role,
             "ranks": self.ranks,
             "step_ms": None if self.step_s is None else round(self.step_s * 1000, 3),
-            "parts": {one.value: round(share, 4) for one, share in self.parts.items()},
+            "parts": {activity.value: round(share, 4) for activity, share in self.parts.items()},
             "serves": self.serves,
         }
 
@@ -270,21 +270,21 @@ class Account:
 
     @property
     def trainers(self) -> tuple[RankAccount, ...]:
-        return tuple(one for one in self.ranks if not one.serves)
+        return tuple(rank for rank in self.ranks if not rank.serves)
 
     def mean(self, *activities: Activity) -> float:
         """Of the ranks that train."""
-        shares = [one.share(*activities) for one in self.trainers]
+        shares = [trainer.share(*activities) for trainer in self.trainers]
         return sum(shares) / len(shares) if shares else 0.0
 
     def document(self) -> dict[str, JsonValue]:
         return {
-            "roles": [one.document() for one in self.roles],
-            "ranks": [one.document() for one in self.ranks],
+            "roles": [role.document() for role in self.roles],
+            "ranks": [rank.document() for rank in self.ranks],
             "slowest": None
             if self.slowest is None
             else {"member": self.slowest.member, "rank": self.slowest.rank},
-            "machines": [one.document() for one in self.machines],
+            "machines": [machine.document() for machine in self.machines],
             "note": self.note,
         }
 
@@ -296,7 +296,7 @@ def _line(line: LineShare) -> dict[str, JsonValue]:
         "line": line.line,
         "function": line.function,
         "share": round(line.share, 4),
-        "by": {one.value: round(share, 4) for one, share in line.by.items()},
+        "by": {activity.value: round(share, 4) for activity, share in line.by.items()},
         "thread": line.thread,
         "calls": list(line.calls),
     }

@@ -22,27 +22,32 @@ def waits_of(rank: RankSeen, all_ranks: Sequence[RankSeen]) -> list[WaitFor]:
     found = []
     for (name, number), share in shares.items():
         other = next(
-            (one for one in all_ranks if (one.member.name, one.seen.rank) == (name, number)), None
+            (
+                other_rank
+                for other_rank in all_ranks
+                if (other_rank.member.name, other_rank.seen.rank) == (name, number)
+            ),
+            None,
         )
         doing, line = _busy_with(other) if other is not None else (None, None)
         several = other is not None and len(other.member.ranks) > 1
         found.append(WaitFor(name, share, number if several else None, doing, line))
-    return sorted(found, key=lambda one: -one.share)
+    return sorted(found, key=lambda wait: -wait.share)
 
 
 def _whom(rank: RankSeen, names: Sequence[str], all_ranks: Sequence[RankSeen]) -> RankSeen | None:
-    others = [one for one in all_ranks if one is not rank]
-    named = [one for one in others if one.member.name in names]
+    others = [other for other in all_ranks if other is not rank]
+    named = [other for other in others if other.member.name in names]
     leads = rank.member.leads
-    servers = [] if leads else [one for one in named if one.member.serves]
-    named = [one for one in named if not (leads and one.member.serves)]
+    servers = [] if leads else [other for other in named if other.member.serves]
+    named = [other for other in named if not (leads and other.member.serves)]
     if len(names) == 1 and len(named) == 1:
         return named[0]
-    candidates = servers or named or [one for one in others if not one.member.serves]
+    candidates = servers or named or [other for other in others if not other.member.serves]
     if not candidates or rank.member.serves:
         return None
     least = min(candidates, key=_idle)
-    rest = [_idle(one) for one in candidates if one is not least]
+    rest = [_idle(candidate) for candidate in candidates if candidate is not least]
     if not rest:
         return least if _idle(rank) - _idle(least) > _WAITS_LESS or servers else None
     less = median(rest) - _idle(least) > _WAITS_LESS
@@ -63,5 +68,5 @@ def _busy_with(rank: RankSeen) -> tuple[Activity | None, LineShare | None]:
     if not work:
         return None, None
     most = max(work, key=lambda activity: work[activity])
-    lines = [one for one in rank.lines if one.by.get(most, 0.0) > 0]
-    return most, max(lines, key=lambda one: one.by.get(most, 0.0), default=None)
+    lines = [line for line in rank.lines if line.by.get(most, 0.0) > 0]
+    return most, max(lines, key=lambda line: line.by.get(most, 0.0), default=None)

@@ -84,18 +84,20 @@ def weigh_rank(member: MemberSeen, seen: RankLooks, cards: Mapping[str, CardSeen
         has_mpi=seen.has_mpi,
     )
     weighed = _weigh(seen, divide(seen, process), member, cards)
-    total = sum(one.weight for one in weighed) or 1.0
+    total = sum(weighed_look.weight for weighed_look in weighed) or 1.0
     parts: dict[Activity, float] = {}
     named: dict[tuple[str, ...], float] = {}
-    for one in weighed:
-        share = one.weight / total
-        activity = one.doing.activity
-        parts[activity] = parts.get(activity, 0.0) + share * (1 - one.ready)
-        if one.ready:
-            parts[Activity.CPU_WAIT] = parts.get(Activity.CPU_WAIT, 0.0) + share * one.ready
+    for weighed_look in weighed:
+        share = weighed_look.weight / total
+        activity = weighed_look.doing.activity
+        parts[activity] = parts.get(activity, 0.0) + share * (1 - weighed_look.ready)
+        if weighed_look.ready:
+            parts[Activity.CPU_WAIT] = (
+                parts.get(Activity.CPU_WAIT, 0.0) + share * weighed_look.ready
+            )
         if activity is Activity.OTHERS:
-            whom = one.doing.waits_for
-            named[whom] = named.get(whom, 0.0) + share * (1 - one.ready)
+            whom = weighed_look.doing.waits_for
+            named[whom] = named.get(whom, 0.0) + share * (1 - weighed_look.ready)
     return RankSeen(member, seen, weighed, parts, tuple(_lines(weighed, total)), named)
 
 

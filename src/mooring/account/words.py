@@ -50,10 +50,11 @@ def lines(account: Account) -> Iterator[str]:
 
 def _columns(account: Account) -> list[tuple[str, RoleAccount | RankAccount]]:
     found: list[tuple[str, RoleAccount | RankAccount]] = [
-        (f"{one.role} ×{one.ranks}" if one.ranks > 1 else one.role, one) for one in account.roles
+        (f"{role.role} ×{role.ranks}" if role.ranks > 1 else role.role, role)
+        for role in account.roles
     ]
     slowest = account.slowest
-    if slowest is not None and sum(one.role == slowest.role for one in account.ranks) > 1:
+    if slowest is not None and sum(rank.role == slowest.role for rank in account.ranks) > 1:
         found.append((name(slowest), slowest))
     return found[: _MOST_COLUMNS - 1] + found[_MOST_COLUMNS - 1 :][-1:]
 
@@ -63,14 +64,14 @@ def _table(columns: Sequence[tuple[str, RoleAccount | RankAccount]]) -> Iterator
     yield "Where a step's time goes".ljust(_LABEL) + "".join(one.rjust(_COLUMN) for one in heads)
     if any(one.step_s is not None for _, one in columns):
         steps = ["–" if one.step_s is None else _ms(one.step_s) for _, one in columns]
-        yield "  one step".ljust(_LABEL) + "".join(one.rjust(_COLUMN) for one in steps)
+        yield "  one step".ljust(_LABEL) + "".join(step.rjust(_COLUMN) for step in steps)
     for activity, label in _ORDER:
         if all(one.share(activity) < _SHOWN for _, one in columns):
             continue
         if activity is Activity.OTHERS and all(one.serves for _, one in columns):
             label = "idle"
         cells = [_cell(one, activity) for _, one in columns]
-        yield f"  {label}".ljust(_LABEL) + "".join(one.rjust(_COLUMN) for one in cells)
+        yield f"  {label}".ljust(_LABEL) + "".join(cell.rjust(_COLUMN) for cell in cells)
 
 
 def _cell(one: RoleAccount | RankAccount, activity: Activity) -> str:
@@ -87,9 +88,9 @@ def _worth_telling(account: Account) -> list[RankAccount]:
     """The slowest, and of each role the one that waits most, if it waits at all."""
     chosen: list[RankAccount] = [] if account.slowest is None else [account.slowest]
     for role in account.roles:
-        ranks = [one for one in account.ranks if one.role == role.role and one not in chosen]
+        ranks = [rank for rank in account.ranks if rank.role == role.role and rank not in chosen]
         most = max(
-            ranks, key=lambda one: one.share(Activity.OTHERS, Activity.NETWORK), default=None
+            ranks, key=lambda rank: rank.share(Activity.OTHERS, Activity.NETWORK), default=None
         )
         if most is not None and (
             most.serves or most.share(Activity.OTHERS, Activity.NETWORK) > 0.1
@@ -105,7 +106,7 @@ def _told(rank: RankAccount, several: bool) -> str:
     for wait in rank.waits[:2]:
         if wait.share >= _LINE_SHOWN and not rank.serves:
             said.append(_wait(wait, rank))
-    shown = [one for one in rank.functions if one.share >= _LINE_SHOWN][:3]
+    shown = [function for function in rank.functions if function.share >= _LINE_SHOWN][:3]
     if shown and not rank.serves:
         said.append(
             "lines: "

@@ -97,7 +97,9 @@ class ClusterLayout:
         for node, topology in zip(nodes, self.topology, strict=True):
             if topology not in classes:
                 classes[topology] = devices.setdefault(devices_of(node), len(devices))
-        self.device_class: Numbers = np.array([classes[one] for one in self.topology], np.int32)
+        self.device_class: Numbers = np.array(
+            [classes[topology] for topology in self.topology], np.int32
+        )
         self.devices = list(devices)
         policies: dict[KubeletPolicy | None, int] = {}
         self.policy_class: Numbers = np.array(

@@ -181,7 +181,7 @@ class _Search:
             left = kind.count
             rest = {node: self._rest(node, kind) for node in kind.homes if self._fits(node, kind)}
             while left and rest:
-                node = min(rest, key=lambda one: (rest[one], one))
+                node = min(rest, key=lambda node: (rest[node], node))
                 self._put(node, kind, 1)
                 left -= 1
                 if self._fits(node, kind):

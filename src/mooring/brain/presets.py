@@ -47,7 +47,9 @@ def recipe_for(
     required = tuple(rule for rule in rules if rule.required)
     preferred = tuple(rule for rule in rules if not rule.required)
     relations = {rule.relation for rule in required}
-    filters = with_always((*profile.filters, *(one.value for one in Relation if one in relations)))
+    filters = with_always(
+        (*profile.filters, *(relation.value for relation in Relation if relation in relations))
+    )
     if any(member.volumes for member in gang.members):
         filters += VOLUMES
     weighed = profile.scores

@@ -110,6 +110,6 @@ def rules_of(filters: tuple[str, ...], scores: tuple[tuple[str, float], ...]) ->
         moving_filters=moving,
         uncounted_filters=tuple(rule for rule in moving if not rule.counted),
         fixed_key=tuple(rule.name for rule in fixed),
-        gang_scores=tuple(one for one in scores if SCORES[one[0]].scope is Scope.GANG),
-        own_scores=tuple(one for one in scores if SCORES[one[0]].scope is not Scope.GANG),
+        gang_scores=tuple(score for score in scores if SCORES[score[0]].scope is Scope.GANG),
+        own_scores=tuple(score for score in scores if SCORES[score[0]].scope is not Scope.GANG),
     )

@@ -122,7 +122,7 @@ class ClusterState:
     def may_fit(self, *gangs: Gang) -> bool:
         """False: there is no place for all of these, each of which must start whole, whatever the
         order. Costs next to nothing, and True says little."""
-        return self._answers.may_fit([one for one in gangs if one.job not in self._held])
+        return self._answers.may_fit([gang for gang in gangs if gang.job not in self._held])
 
     def has_room(self, gang: Gang) -> bool | None:
         """Would `place` give a plan for this gang, whole? None if that takes a plan to tell."""
@@ -152,7 +152,7 @@ class ClusterState:
         decision = decide(gang, self._layout, self._free, self.profile)
         asked = decision.named or 0
         if member is not None:
-            asked = next(i for i, one in enumerate(gang.members) if one.id == member)
+            asked = next(i for i, candidate in enumerate(gang.members) if candidate.id == member)
         board = Board(gang, decision.recipe, self._layout, self._free)
         found: tuple[NodeVerdict, ...] = ()
         for position, verdicts in replay(board, decision.kinds, decision.best):
@@ -192,7 +192,10 @@ class ClusterState:
         }
         if labels:
             index = self._layout.index
-            who = [(labels.get(one.member, ()), index[one.slot.node]) for one in plan.placements]
+            who = [
+                (labels.get(placement.member, ()), index[placement.slot.node])
+                for placement in plan.placements
+            ]
             settle(self._free.residents, who, sign)
 
     def _forget_states(self) -> None:
@@ -402,8 +405,8 @@ def _mounted(free: Free) -> dict[int, Counter[Volume]]:
 def _places(gang: Gang, plan: Plan) -> Iterator[tuple[Want, Slot]]:
     kinds = kinds_of(gang)
     if len(plan.placements) == len(gang.members) and all(
-        one.member is member.id or one.member == member.id
-        for one, member in zip(plan.placements, gang.members, strict=True)
+        held.member is member.id or held.member == member.id
+        for held, member in zip(plan.placements, gang.members, strict=True)
     ):
         for number, placement in zip(kinds.of, plan.placements, strict=True):
             yield kinds.wants[number], placement.slot

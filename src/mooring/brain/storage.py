@@ -56,7 +56,8 @@ class Catalogue:
         free = [volume for volume in storage.volumes if volume.name not in bound]
         #: Volumes that nobody has, the smallest first, of equals those that fewest nodes reach.
         self._free = sorted(
-            free, key=lambda one: (one.capacity_bytes, len(self.reached(one.affinity)))
+            free,
+            key=lambda candidate: (candidate.capacity_bytes, len(self.reached(candidate.affinity))),
         )
 
     def __len__(self) -> int:
@@ -128,10 +129,12 @@ class Catalogue:
 
     def _matching(self, term: Term) -> list[int]:
         numbers: Iterable[int] = range(len(self._labels))
-        for one in term.requirements:
-            if one.operator is Operator.IN:
-                values = self._classes_with.get(one.key, {})
-                numbers = [number for value in one.values for number in values.get(value, ())]
+        for requirement in term.requirements:
+            if requirement.operator is Operator.IN:
+                values = self._classes_with.get(requirement.key, {})
+                numbers = [
+                    number for value in requirement.values for number in values.get(value, ())
+                ]
                 break
         return [number for number in numbers if term.matches(self._labels[number])]
 
@@ -147,7 +150,7 @@ class Catalogue:
         """
         found = self._zones.get(labels)
         if found is None:
-            good = [_in_zone(dict(labels), one) for one in self._labels]
+            good = [_in_zone(dict(labels), label) for label in self._labels]
             found = self._zones[labels] = np.array(good, dtype=bool)[self._label_class]
         return found
 

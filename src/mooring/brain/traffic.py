@@ -58,7 +58,9 @@ def busiest_link(gang: Gang, plan: Plan, nodes: Sequence[Node]) -> Link | None:
     """The NIC that takes longest for one step of this plan; None without traffic between nodes."""
     index = {node.name: number for number, node in enumerate(nodes)}
     roles = [placement.member.role for placement in plan.placements]
-    return busiest(gang, roles, [index[one.slot.node] for one in plan.placements], nodes)
+    return busiest(
+        gang, roles, [index[placement.slot.node] for placement in plan.placements], nodes
+    )
 
 
 def busiest(

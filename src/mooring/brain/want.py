@@ -159,14 +159,14 @@ def _kinds_of(gang: Gang) -> Kinds:
     return Kinds(tuple(numbers), tuple(of), tuple(sizes))
 
 
-def _alike(one: Member, other: Member) -> bool:
+def _alike(member: Member, other: Member) -> bool:
     return (
-        (one.resources is other.resources or one.resources == other.resources)
-        and one.pinning is other.pinning
-        and one.image == other.image
-        and (one.volumes is other.volumes or one.volumes == other.volumes)
-        and one.ports == other.ports
-        and one.node_selector == other.node_selector
-        and one.tolerations == other.tolerations
-        and (one.wish is other.wish or one.wish == other.wish)
+        (member.resources is other.resources or member.resources == other.resources)
+        and member.pinning is other.pinning
+        and member.image == other.image
+        and (member.volumes is other.volumes or member.volumes == other.volumes)
+        and member.ports == other.ports
+        and member.node_selector == other.node_selector
+        and member.tolerations == other.tolerations
+        and (member.wish is other.wish or member.wish == other.wish)
     )

@@ -169,8 +169,8 @@ class RunComparison:
 
 
 def compare(a: Side, b: Side) -> RunComparison:
-    ours = {one.name: one for one in a.measures}
-    theirs = {one.name: one for one in b.measures}
+    ours = {measure.name: measure for measure in a.measures}
+    theirs = {measure.name: measure for measure in b.measures}
     families: dict[str, list[Row]] = {}
     sizes = Counter(name.partition(" ")[2] for name in ours)
     for name in ours:

@@ -116,7 +116,7 @@ class StackFacts:
     reads: ReadFacts | None = None
 
     def share(self, *categories: Category) -> float:
-        return sum(self.shares.get(one, 0.0) for one in categories)
+        return sum(self.shares.get(category, 0.0) for category in categories)
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,9 @@ class RunFacts:
         return self._with_duty(Duty.TRAINS)
 
     def _with_duty(self, duty: Duty) -> tuple[MemberFacts, ...]:
-        return tuple(one for one in self.members if self.duties.get(one.role, Duty.TRAINS) is duty)
+        return tuple(
+            member for member in self.members if self.duties.get(member.role, Duty.TRAINS) is duty
+        )
 
 
 @dataclass(frozen=True)

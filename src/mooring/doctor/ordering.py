@@ -26,8 +26,8 @@ class Causes:
 
 def in_order(findings: Sequence[Finding], causes: Mapping[str, Causes]) -> tuple[Finding, ...]:
     """With each finding linked to those that explain it, which come before it."""
-    heaviest = sorted(findings, key=lambda one: -one.found.weight)
-    linked = [replace(one, because=_reasons(one, heaviest, causes)) for one in heaviest]
+    heaviest = sorted(findings, key=lambda finding: -finding.found.weight)
+    linked = [replace(finding, because=_reasons(finding, heaviest, causes)) for finding in heaviest]
     ordered: list[Finding] = []
     for finding in linked:
         _place(finding, linked, ordered, frozenset())

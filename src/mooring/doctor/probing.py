@@ -67,9 +67,9 @@ class Enough:
         self._due_s = now_s + _LOOK_EVERY_S
         self._view.update()
         members = self._view.members.values()
-        first = [one.first_report_s for one in members if one.first_report_s is not None]
-        starts = [one.running_s for one in members if one.running_s is not None]
-        reports = max((sum(one.steps_by_rank.values()) for one in members), default=0)
+        first = [member.first_report_s for member in members if member.first_report_s is not None]
+        starts = [member.running_s for member in members if member.running_s is not None]
+        reports = max((sum(member.steps_by_rank.values()) for member in members), default=0)
         trained = bool(first) and now_s - min(first) >= self._seconds and reports >= _LEAST_REPORTS
         since_s = min(first or starts, default=now_s)
         waited = now_s - since_s >= self._wait_s
@@ -121,7 +121,7 @@ def plan_times(first: RunRecord, probe_s: float, pairs: int) -> Times:
     """From what the first probe took to start; half as long as it trained is enough for a rate."""
     view = RunView(first)
     view.update()
-    reports = [one.first_report_s for one in view.members.values() if one.first_report_s]
+    reports = [member.first_report_s for member in view.members.values() if member.first_report_s]
     train_s = probe_s / 2
     wait_s = _WITHOUT_STEPS * train_s
     if reports and view.started_s is not None:

@@ -22,10 +22,14 @@ def read_account(
     one_machine: bool = True,
 ) -> Account:
     """`steps_per_s`: the run's, for members that report none themselves."""
-    limits = {one.node: one.limit_mbps for one in cards}
-    of_members = [(one, duties.get(one.role, Duty.TRAINS)) for one in members]
+    limits = {card.node: card.limit_mbps for card in cards}
+    of_members = [(member, duties.get(member.role, Duty.TRAINS)) for member in members]
     return account_of(
-        [_seen(one, duty, steps_per_s, limits) for one, duty in of_members if duty not in _ASIDE],
+        [
+            _seen(member, duty, steps_per_s, limits)
+            for member, duty in of_members
+            if duty not in _ASIDE
+        ],
         one_machine,
     )
 

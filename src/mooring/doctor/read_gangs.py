@@ -74,7 +74,11 @@ def _group(pod: Object) -> tuple[str, str, bool] | None:
     if names.JOB in labels:
         return None
     owner = next(
-        (one for one in items(pod, "metadata", "ownerReferences") if one.get("controller") is True),
+        (
+            item
+            for item in items(pod, "metadata", "ownerReferences")
+            if item.get("controller") is True
+        ),
         {},
     )
     kind = text(owner, "kind")

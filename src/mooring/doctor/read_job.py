@@ -106,7 +106,7 @@ def facts_of(
             measured = member_facts(member.id, holding, parsed.gang, journal, window)
         members.append(_with_place(measured, told, member))
     progress = report.progress
-    rates = [one.steps_per_s for one in members if one.steps_per_s is not None]
+    rates = [member.steps_per_s for member in members if member.steps_per_s is not None]
     steps_per_s = max(rates, default=None)
     return RunFacts(
         run=f"{report.namespace}/{report.name}",
@@ -116,8 +116,10 @@ def facts_of(
         waits_for=progress.message if progress.phase in _WAITING else "",
         examples_per_s=progress.examples_per_s,
         steps_per_s=steps_per_s,
-        variables=tuple(parts_of(one for each in histories.values() for one in each.variables)),
-        program=read_traits(one for each in histories.values() for one in each.programs),
+        variables=tuple(
+            parts_of(variable for each in histories.values() for variable in each.variables)
+        ),
+        program=read_traits(program for each in histories.values() for program in each.programs),
         source="the job's status and its launchers",
         account=read_account(members, parsed.gang.duty_by_role, steps_per_s, one_machine=False)
         if histories

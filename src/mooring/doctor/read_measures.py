@@ -35,12 +35,15 @@ def read_measures(run: RunRecord) -> Side:
 
 def _totals(report: Report) -> Iterator[Measure]:
     """Of the run as a whole: all that can be compared of one that reports no steps."""
-    moved = sum(one.received_bytes + one.sent_bytes for one in report.members)
+    moved = sum(member.received_bytes + member.sent_bytes for member in report.members)
     totals = {
         "duration": ("ms", 1e3 * (report.wall_s or 0.0)),
-        "CPU time": ("ms", 1e3 * sum(one.cpu_s for one in report.members)),
+        "CPU time": ("ms", 1e3 * sum(member.cpu_s for member in report.members)),
         "bytes moved": ("B", float(moved)),
-        "peak memory": ("B", float(sum(one.peak_memory_bytes or 0 for one in report.members))),
+        "peak memory": (
+            "B",
+            float(sum(member.peak_memory_bytes or 0 for member in report.members)),
+        ),
     }
     for name, (unit, amount) in totals.items():
         if amount > 0:
@@ -102,7 +105,7 @@ def _surroundings(facts: RunFacts) -> dict[str, str]:
     """What others did on the machine meanwhile, coarse: less than half a CPU is noise."""
     if facts.machine is None:
         return {}
-    ours = sum(one.use.cpus for one in facts.members if one.use is not None)
+    ours = sum(member.use.cpus for member in facts.members if member.use is not None)
     others = max(0.0, facts.machine.used_cpus - ours)
     return {"CPUs that others used": f"{round(2 * others) / 2:g} of {facts.machine.cpus}"}
 

@@ -82,7 +82,7 @@ def member_facts(
         pinning_note=_why_not_held(ready.held, budget),
         looks=looks,
         stacks=read_stacks(looks),
-        stacks_note=_REFUSED if any(one.refused for one in looks) else "",
+        stacks_note=_REFUSED if any(look.refused for look in looks) else "",
         gpus=tuple(read_cards(inside)),
         memory_cells=read_cells(samples),
         nics=tuple(read_nics(inside)),

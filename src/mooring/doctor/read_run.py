@@ -39,9 +39,14 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
     job = load_job(run.job_file)
     gang = expand(job, run.info.source or "job")
     known = {member.id for member in gang.members}
-    holdings = {one.member: one for one in read_holdings(run.plan_file) if one.member in known}
+    holdings = {
+        holding.member: holding
+        for holding in read_holdings(run.plan_file)
+        if holding.member in known
+    }
     journals = {
-        one.name: sort_records(read_journal(run.sample_file(one.name), Record)) for one in holdings
+        holding.name: sort_records(read_journal(run.sample_file(holding.name), Record))
+        for holding in holdings
     }
     if not holdings:
         raise BadInput.at("moor doctor", run.info.id, "no plan", "a run that was started")
@@ -50,10 +55,12 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         member_facts(name, holding, gang, journals[name.name], window)
         for name, holding in holdings.items()
     )
-    rates = [one.examples_per_s for one in members if one.examples_per_s is not None]
+    rates = [member.examples_per_s for member in members if member.examples_per_s is not None]
     note = _stacks_note(run.events_file)
     nics = read_cards_of_nodes(run.events_file, window)
-    rate = max((one.steps_per_s for one in members if one.steps_per_s is not None), default=None)
+    rate = max(
+        (member.steps_per_s for member in members if member.steps_per_s is not None), default=None
+    )
     cpus: dict[str, frozenset[int]] = {}
     for holding in holdings.values():
         cpus[holding.slot.node] = cpus.get(holding.slot.node, frozenset()) | set(holding.slot.cpus)
@@ -69,9 +76,11 @@ def read_run(run: RunRecord, last_s: float | None = None) -> RunFacts:
         examples_per_s=sum(rates) if rates else None,
         stacks_note=note,
         steps_per_s=rate,
-        variables=tuple(parts_of(one for each in journals.values() for one in each.variables)),
+        variables=tuple(
+            parts_of(variable for each in journals.values() for variable in each.variables)
+        ),
         source=str(run.root),
-        program=read_traits(one for each in journals.values() for one in each.programs),
+        program=read_traits(program for each in journals.values() for program in each.programs),
         last_words=read_last_words(run),
         end=read_end(run, journals),
         stall=read_stall(
@@ -106,7 +115,7 @@ def _topology(events: Path) -> dict[str, tuple[CpuPlace, ...]]:
 def step_rates(run: RunRecord, slices: int, count: Callable[[Step], int]) -> list[float]:
     """What reports count to in a second, of all members in equal parts of the time in which they
     trained."""
-    members = [one.member.name for one in read_holdings(run.plan_file)]
+    members = [holding.member.name for holding in read_holdings(run.plan_file)]
     journals = [
         MemberJournal(steps=list(read_journal(run.sample_file(name), Step))) for name in members
     ]
@@ -139,7 +148,7 @@ def speed_of(run: RunRecord, seconds: float) -> Speed | None:
     So that two runs are compared over the same part of their lives. Slow steps are taken as far as
     four reports need. None if fewer than two were made.
     """
-    members = [one.member.name for one in read_holdings(run.plan_file)]
+    members = [holding.member.name for holding in read_holdings(run.plan_file)]
     steps = [list(read_journal(run.sample_file(name), Step)) for name in members]
     times = sorted(step.t for reports in steps for step in reports)
     if len(times) < 2:
@@ -147,10 +156,10 @@ def speed_of(run: RunRecord, seconds: float) -> Speed | None:
     until_s = max(times[0] + seconds, times[min(len(times), _LEAST_REPORTS) - 1])
     last_s = max(at_s for at_s in times if at_s <= until_s)
     window = times[0] + _WARM_UP * (last_s - times[0]), last_s
-    examples = [rate for one in steps if (rate := examples_per_s(one, window)) is not None]
+    examples = [rate for step in steps if (rate := examples_per_s(step, window)) is not None]
     if examples:
         return Speed(sum(examples), "examples/s")
-    rates = [rate for one in steps if (rate := steps_per_s(one, window)) is not None]
+    rates = [rate for step in steps if (rate := steps_per_s(step, window)) is not None]
     return Speed(max(rates), "steps/s") if rates else None
 
 

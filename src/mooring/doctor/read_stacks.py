@@ -30,23 +30,23 @@ class _Look:
 
 def read_stacks(ranks: Sequence[RankLooks]) -> tuple[StackFacts, ...]:
     """Facts of each process with enough looks that saw a stack."""
-    found = [_facts(one) for one in ranks]
+    found = [_facts(rank) for rank in ranks]
     return tuple(one for one in found if one is not None)
 
 
 def _facts(seen: RankLooks) -> StackFacts | None:
     places = list(
-        dict.fromkeys(one.place for one in seen.looks if one.place and one.place.main.stack)
+        dict.fromkeys(look.place for look in seen.looks if look.place and look.place.main.stack)
     )
     known = dict(zip(places, categories_of(places), strict=True))
     looks = [
-        _Look(one.at_s, one.lasts_s, known[one.place].category)
-        for one in seen.looks
-        if one.place in known
+        _Look(look.at_s, look.lasts_s, known[look.place].category)
+        for look in seen.looks
+        if look.place in known
     ]
     if len(looks) < LEAST_LOOKS:
         return None
-    total_s = sum(one.lasts_s for one in looks)
+    total_s = sum(look.lasts_s for look in looks)
     shares: dict[Category, float] = {}
     for one in looks:
         shares[one.category] = shares.get(one.category, 0.0) + one.lasts_s / total_s
@@ -84,8 +84,8 @@ def _repeats(looks: Sequence[_Look], category: Category) -> Repeats | None:
             ended_s, begun = one.at_s, None
     if len(episodes) < _LEAST_EPISODES or not gaps:
         return None
-    share = sum(one.category is category for one in looks) / len(looks)
-    in_a_row = mean(lasts for _, lasts in episodes) / mean(one.lasts_s for one in looks)
+    share = sum(look.category is category for look in looks) / len(looks)
+    in_a_row = mean(lasts for _, lasts in episodes) / mean(look.lasts_s for look in looks)
     if in_a_row * (1 - share) < _MORE_THAN_CHANCE:
         return None
     return Repeats(every_s=median(gaps), lasts_s=median(lasts for _, lasts in episodes))

@@ -113,5 +113,5 @@ def diagnose(facts: Facts, checks: Iterable[Check[Facts]], of: str) -> Diagnosis
             continue
         answer = CheckAnswer.FOUND if found else CheckAnswer.EXCLUDED
         checked.append(Checked(check.id, check.title, answer, len(found)))
-        findings += [Finding(check.id, check.title, check.page.why, one) for one in found]
+        findings += [Finding(check.id, check.title, check.page.why, result) for result in found]
     return Diagnosis(of, in_order(findings, causes), tuple(checked))

@@ -34,7 +34,7 @@ def fix(text: str, findings: Iterable[Finding], source: str) -> Fixed:
     refused: list[tuple[Finding, str]] = []
     taken: set[tuple[str | int, ...]] = set()
     for finding in findings:
-        changes = [one for one in finding.found.remedy.changes if one.path not in taken]
+        changes = [change for change in finding.found.remedy.changes if change.path not in taken]
         if not changes:
             continue
         try:
@@ -46,7 +46,7 @@ def fix(text: str, findings: Iterable[Finding], source: str) -> Fixed:
         if changed != text:
             text = changed
             applied.append(finding)
-            taken |= {one.path for one in changes}
+            taken |= {change.path for change in changes}
     return Fixed(text, tuple(applied), tuple(refused))
 
 

@@ -92,13 +92,13 @@ def figure_in_words(figure: Figure) -> str:
 def _summary(found: Diagnosis, width: int) -> Iterator[Text]:
     if not found.findings:
         yield Text("Nothing found.", style="bold green")
-    fine = [one for one in found.checked if one.answer is CheckAnswer.EXCLUDED]
+    fine = [checked for checked in found.checked if checked.answer is CheckAnswer.EXCLUDED]
     said = [("Looked for, and not found", fine)] if fine else []
     for answer, head in _UNANSWERED.items():
         reasons: dict[str, list[Checked]] = {}
-        for one in found.checked:
-            if one.answer is answer:
-                reasons.setdefault(one.unknown, []).append(one)
+        for checked in found.checked:
+            if checked.answer is answer:
+                reasons.setdefault(checked.unknown, []).append(checked)
         said += [(f"{head} ({reason})", ones) for reason, ones in reasons.items()]
     for head, ones in said:
         for line in textwrap.wrap(f"{head}: {_joined(ones)}.", max(20, width)):
@@ -107,7 +107,7 @@ def _summary(found: Diagnosis, width: int) -> Iterator[Text]:
 
 def _joined(checks: Sequence[Checked]) -> str:
     """Titles in one sentence: small letters, but for abbreviations."""
-    titles = [one.title for one in checks]
+    titles = [check.title for check in checks]
     return "; ".join(
         title if title[1].isupper() else title[0].lower() + title[1:] for title in titles
     )

@@ -139,7 +139,9 @@ class LooksWriter:
             record = self._records.get(trainer.pid)
             if process is None or record is None:
                 continue
-            helpers = [self._processes[one] for one in trainer.helpers if one in self._processes]
+            helpers = [
+                self._processes[helper] for helper in trainer.helpers if helper in self._processes
+            ]
             place = process.look(helpers)
             if place is not None:
                 self._looked[trainer.pid] = self._looked.get(trainer.pid, 0) + 1
@@ -183,12 +185,12 @@ class LooksWriter:
         return max(1, -(-len(self._trainers) // _MOST_AT_ONCE))
 
     def _pids(self) -> list[int]:
-        return [one.pid for one in self._trainers]
+        return [trainer.pid for trainer in self._trainers]
 
     def _find(self, now_s: float) -> None:
         self._found_s = now_s
         self._trainers = trainers.find(self._only_waits)
-        wanted = [pid for one in self._trainers for pid in [one.pid, *one.helpers[:4]]]
+        wanted = [pid for trainer in self._trainers for pid in [trainer.pid, *trainer.helpers[:4]]]
         for pid in list(self._processes):
             if pid not in wanted:
                 self._processes.pop(pid).close()
@@ -223,7 +225,7 @@ class LooksWriter:
         shared: dict[str, Any] = {"card": self._card.name, "machine": self._machine.changes()}
         if self._paths is not None:
             shared["tcp"] = self._paths.changes()
-        helpers = {one.pid: one.helpers for one in self._trainers}
+        helpers = {trainer.pid: trainer.helpers for trainer in self._trainers}
         for pid, record in list(self._records.items()):
             record.reading.count([pid, *helpers.get(pid, [])])
             process = self._processes.get(pid)
@@ -329,13 +331,13 @@ class _Record:
     def _shown(place: Place, calls: dict[Any, int]) -> dict[str, Any]:
         main, kind, helper, running, members = place
 
-        def spot(one: Spot) -> list[Any]:
+        def spot(at: Spot) -> list[Any]:
             numbers = []
-            for call in one[3]:
+            for call in at[3]:
                 if call not in calls and len(calls) < _MOST_CALLS:
                     calls[call] = len(calls)
                 numbers.append(calls.get(call, -1))
-            return [one[0], one[1], list(one[2]), numbers]
+            return [at[0], at[1], list(at[2]), numbers]
 
         shown: dict[str, Any] = {"main": spot(main)}
         if helper is not None:

@@ -46,36 +46,36 @@ class Paths:
             self._inodes = sockets.socket_inodes(pids)
             self._renewed_s = now_s
         found = sockets.dump(self._inodes) if self._inodes else []
-        self.peers = {one.inode: self._name(one) for one in found}
-        self._now = {one.cookie: one for one in found}
+        self.peers = {connection.inode: self._name(connection) for connection in found}
+        self._now = {connection.cookie: connection for connection in found}
         queued: dict[str, int] = {}
-        for one in found:
-            if one.queued:
-                member = self.peers[one.inode]
-                queued[member] = queued.get(member, 0) + one.queued
+        for connection in found:
+            if connection.queued:
+                member = self.peers[connection.inode]
+                queued[member] = queued.get(member, 0) + connection.queued
         return queued
 
-    def _name(self, one: sockets.Socket) -> str:
-        loopback = one.address.startswith(b"\x7f") or one.address == _LOOPBACK_6
-        if not loopback and self._traffic.is_outside(one):
+    def _name(self, connection: sockets.Socket) -> str:
+        loopback = connection.address.startswith(b"\x7f") or connection.address == _LOOPBACK_6
+        if not loopback and self._traffic.is_outside(connection):
             return OUTSIDE
-        return self._traffic.owner(one)
+        return self._traffic.owner(connection)
 
     def changes(self) -> dict[str, dict[str, Any]]:
         """Member -> bytes, retransmits, seconds with data on its way, and limited by the other's
         or the own buffer, since the last call; round trip in milliseconds as it is now."""
         totals: dict[str, list[float]] = {}
         after: dict[bytes, tuple[int, ...]] = {}
-        for cookie, one in self._now.items():
-            counts = _counts(one)
+        for cookie, connection in self._now.items():
+            counts = _counts(connection)
             after[cookie] = counts
             before = self._before.get(cookie, (0,) * len(counts))
             # A connection that was not there before counts from its beginning: it is the program's.
             grown = [max(0, now - then) for now, then in zip(counts, before)]
-            sums = totals.setdefault(self.peers[one.inode], [0.0] * (len(grown) + 1))
+            sums = totals.setdefault(self.peers[connection.inode], [0.0] * (len(grown) + 1))
             for place, value in enumerate(grown):
                 sums[place] += value
-            sums[-1] = max(sums[-1], _rtt_ms(one))
+            sums[-1] = max(sums[-1], _rtt_ms(connection))
         if len(self._before) > _MOST_KEPT:
             self._before.clear()
         self._before.update(after)
@@ -83,16 +83,16 @@ class Paths:
         return {member: _document(totals[member]) for member in busiest[:_MOST_PEERS]}
 
 
-def _counts(one: sockets.Socket) -> tuple[int, ...]:
-    retransmits = _U32.unpack_from(one.info, _RETRANSMITS_AT)[0]
+def _counts(connection: sockets.Socket) -> tuple[int, ...]:
+    retransmits = _U32.unpack_from(connection.info, _RETRANSMITS_AT)[0]
     times = (0, 0, 0)
-    if len(one.info) >= _TIMES_AT + _TIMES.size:
-        times = _TIMES.unpack_from(one.info, _TIMES_AT)
-    return (one.sent, one.received, retransmits, *times)
+    if len(connection.info) >= _TIMES_AT + _TIMES.size:
+        times = _TIMES.unpack_from(connection.info, _TIMES_AT)
+    return (connection.sent, connection.received, retransmits, *times)
 
 
-def _rtt_ms(one: sockets.Socket) -> float:
-    value: int = _U32.unpack_from(one.info, _RTT_US_AT)[0]
+def _rtt_ms(connection: sockets.Socket) -> float:
+    value: int = _U32.unpack_from(connection.info, _RTT_US_AT)[0]
     return value / 1000.0
 
 

@@ -49,9 +49,11 @@ def find(only_waits: Callable[[int], bool]) -> list[Trainer]:
         for pid in level:
             children = procfs.children(pid)
             if _passed(pid, bool(children)) or (children and only_waits(pid)):
-                below += [one for one in children if _helps(one)]
+                below += [child for child in children if _helps(child)]
             elif not procfs.is_zombie(pid):
-                found.append(Trainer(pid, [one for one in children if _helps(one)][:MOST_HELPERS]))
+                found.append(
+                    Trainer(pid, [child for child in children if _helps(child)][:MOST_HELPERS])
+                )
         level = below
     return found[:MOST_TRAINERS]
 

@@ -181,7 +181,7 @@ class Caches:
                 known = _Machine(*parts, whole)
             found[view.name] = known
         self._machines = found
-        return [one.whole for one in found.values()]
+        return [pod.whole for pod in found.values()]
 
     def _ready_nodes(self) -> list[str]:
         return [view.name for view in self.nodes if view.ready]

@@ -96,17 +96,27 @@ def bundle_with(bundle_pem: bytes, ca_pem: bytes, now: datetime) -> bytes:
     The same whichever replica writes it, so that replicas do not overwrite each other for ever.
     """
     own = x509.load_pem_x509_certificate(ca_pem)
-    living = {one for one in _certificates(bundle_pem) if one.not_valid_after_utc > now} | {own}
-    newest = sorted(living, key=lambda one: (one.not_valid_after_utc, _pem(one)), reverse=True)
+    living = {
+        certificate
+        for certificate in _certificates(bundle_pem)
+        if certificate.not_valid_after_utc > now
+    } | {own}
+    newest = sorted(
+        living,
+        key=lambda certificate: (certificate.not_valid_after_utc, _pem(certificate)),
+        reverse=True,
+    )
     kept: list[x509.Certificate] = []
     of_replica: dict[str, int] = {}
-    for one in newest:
-        replica = one.subject.rfc4514_string()
+    for certificate in newest:
+        replica = certificate.subject.rfc4514_string()
         of_replica[replica] = of_replica.get(replica, 0) + 1
-        if one == own or of_replica[replica] <= _KEPT_FOR_EACH_REPLICA:
-            kept.append(one)
-    others = [one for one in kept if one != own][: _MOST_KEPT - 1]
-    return b"".join(_pem(one) for one in kept if one == own or one in others)
+        if certificate == own or of_replica[replica] <= _KEPT_FOR_EACH_REPLICA:
+            kept.append(certificate)
+    others = [certificate for certificate in kept if certificate != own][: _MOST_KEPT - 1]
+    return b"".join(
+        _pem(certificate) for certificate in kept if certificate == own or certificate in others
+    )
 
 
 async def publish(ca_pem: bytes, now: datetime, read: Read, patch: Patch) -> bool:
@@ -117,7 +127,7 @@ async def publish(ca_pem: bytes, now: datetime, read: Read, patch: Patch) -> boo
     """
     for _ in range(_TRIES):
         registration = await read()
-        webhooks = [dict(one) for one in registration.get("webhooks") or ()]
+        webhooks = [dict(hook) for hook in registration.get("webhooks") or ()]
         changed = False
         for webhook in webhooks:
             client = dict(webhook.get("clientConfig") or {})

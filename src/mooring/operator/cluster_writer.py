@@ -168,7 +168,7 @@ class ClusterWriter:
                 task.cancel()
 
     async def remove(self, removals: Sequence[Removal]) -> None:
-        await asyncio.gather(*(self._remove(one) for one in removals))
+        await asyncio.gather(*(self._remove(removal) for removal in removals))
 
     async def delete_job(self, view: JobView) -> None:
         self._check()
@@ -220,7 +220,7 @@ class ClusterWriter:
         self._check()
         problem, *_ = await asyncio.gather(
             self._create_service(view, service_manifest(parsed.job, view.owner)),
-            *(self._create_once(kind, one) for kind, one in self._beside(view, parsed)),
+            *(self._create_once(kind, manifest) for kind, manifest in self._beside(view, parsed)),
         )
         if not problem and parsed.job.spec.kubernetes.scheduler is Scheduler.VOLCANO:
             problem = await self._create_pod_group(view, parsed, members)
@@ -247,7 +247,7 @@ class ClusterWriter:
         except AlreadyExists as error:
             name = text(manifest, "metadata", "name")
             found = await self._client.get(SERVICE, name, view.namespace)
-            owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
+            owners = {text(item, "uid") for item in items(found, "metadata", "ownerReferences")}
             if view.uid in owners:
                 self._around.serves(found)
                 return ""
@@ -268,7 +268,7 @@ class ClusterWriter:
             return "the cluster has no PodGroups: Volcano is not installed there"
         except AlreadyExists as error:
             found = await self._client.get(VOLCANO_POD_GROUP, view.name, view.namespace)
-            owners = {text(one, "uid") for one in items(found, "metadata", "ownerReferences")}
+            owners = {text(item, "uid") for item in items(found, "metadata", "ownerReferences")}
             if view.uid not in owners:
                 return _in_the_way("PodGroup", view.name)
             if number(found, "spec", "minMember") != least:

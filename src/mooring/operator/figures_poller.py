@@ -96,7 +96,7 @@ class FiguresPoller:
         self._counts[job.uid] = (now_s, members)
         self._note_step(job, None if before is None else before[1], members, now_s)
         rate = None if before is None else rate_of(before[1], members, now_s - before[0])
-        steps = [one.step for one in members.values() if one.step is not None]
+        steps = [member.step for member in members.values() if member.step is not None]
         live = Live(rate, max(steps, default=None), pinning_of(members))
         if live != self._live.get(job.uid):
             self._live[job.uid] = live

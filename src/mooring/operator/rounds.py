@@ -89,12 +89,12 @@ class Rounds:
             log.exception("admission: a defect; the jobs are tried one by one")
             candidates = self._without_culprits(candidates, now_s)
             decisions = self._decide(candidates, now_s)
-        by_name = {job_key(one.view.key): one for one in candidates}
+        by_name = {job_key(candidate.view.key): candidate for candidate in candidates}
         for decision in decisions:
             if not await self._carry_out(decision, by_name[decision.job], now_s):
                 self._due.set()
                 break
-        waiting = [one for one in candidates if one.record.stage is Stage.QUEUED]
+        waiting = [candidate for candidate in candidates if candidate.record.stage is Stage.QUEUED]
         self._metrics.round(time.monotonic() - started_s, len(waiting))
         later = [one.record.not_before_s for one in waiting if one.record.not_before_s > now_s]
         if later:

@@ -24,7 +24,7 @@ class ServiceView:
 
 def parse_service(obj: Object) -> ServiceView:
     owners = items(obj, "metadata", "ownerReferences")
-    uids = [text(one, "uid") for one in owners if find(one, "controller") is True]
+    uids = [text(owner, "uid") for owner in owners if find(owner, "controller") is True]
     return ServiceView(
         text(obj, "metadata", "namespace"), text(obj, "metadata", "name"), "".join(uids[:1])
     )

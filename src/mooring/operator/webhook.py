@@ -107,8 +107,10 @@ def _pool_problems(obj: Document) -> Sequence[Problem]:
         access_of(check_pool({**(spec if isinstance(spec, dict) else {}), "name": name}, "pool"))
     except BadInput as error:
         return [
-            replace(one, path="metadata.name" if one.path == "name" else f"spec.{one.path}")
-            for one in error.problems
+            replace(
+                problem, path="metadata.name" if problem.path == "name" else f"spec.{problem.path}"
+            )
+            for problem in error.problems
         ]
     return ()
 
@@ -146,7 +148,9 @@ def _answer(uid: str, problems: Sequence[Problem]) -> dict[str, Any]:
                 ]
             },
         }
-        log.info("refused: %s", _shortened(", ".join(discreet(one).path for one in problems)))
+        log.info(
+            "refused: %s", _shortened(", ".join(discreet(problem).path for problem in problems))
+        )
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 

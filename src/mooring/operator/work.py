@@ -75,7 +75,7 @@ class WorkQueue:
         self._busy.discard(key)
         now_s = time.monotonic()
         if len(self._ended_s) > _MOST_REMEMBERED:
-            self._ended_s = {one: at for one, at in self._ended_s.items() if at > now_s - _REST_S}
+            self._ended_s = {key: at for key, at in self._ended_s.items() if at > now_s - _REST_S}
         self._ended_s[key] = now_s
         again_s = self._again.pop(key, None)
         if failed:

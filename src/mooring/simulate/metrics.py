@@ -264,13 +264,13 @@ class Meter:
     def _take(self, job: WorkloadJob, role: RoleShape, plan: Plan) -> _Take:
         placed: Sequence[Placement] = plan.placements
         if len(job.roles) > 1:
-            placed = [one for one in placed if one.member.role == role.name]
+            placed = [placement for placement in placed if placement.member.role == role.name]
         ask = role.resources
         millis = ask.cpu_millis
         if job.pinning is Pinning.EXCLUSIVE:
             millis = 1000 * max(1, -(-millis // 1000))
-        nodes = [self._index[one.slot.node] for one in placed]
-        cards = [one.slot.gpus[0] for one in placed] if ask.gpu_share_millis else None
+        nodes = [self._index[placement.slot.node] for placement in placed]
+        cards = [placement.slot.gpus[0] for placement in placed] if ask.gpu_share_millis else None
         return _Take(millis, ask.memory_bytes, ask.gpu_millis, nodes, cards)
 
     def released(self, name: str) -> None:

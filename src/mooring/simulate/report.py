@@ -70,7 +70,7 @@ def _rows(results: Sequence[Simulated]) -> list[list[str]]:
     """A line for each figure; with two results, how far the second is from the first."""
     lines = []
     for row in _ROWS:
-        values = [row.value(one.figures) for one in results]
+        values = [row.value(result.figures) for result in results]
         if all(value is None for value in values):
             continue
         line = [row.name, *("–" if value is None else row.show(value) for value in values)]
@@ -112,7 +112,7 @@ def _pool_rows(figures: SimulationFigures) -> list[list[str]]:
 
 
 def _columns(results: Sequence[Simulated]) -> list[str]:
-    names = ["", *(one.figures.profile for one in results)]
+    names = ["", *(result.figures.profile for result in results)]
     return [*names, "second against first"] if len(results) == 2 else names
 
 
@@ -120,8 +120,8 @@ def table(results: Sequence[Simulated], source: str) -> RenderableType:
     parts: list[RenderableType] = [
         _table(f"{source}: {results[0].figures.jobs:,} jobs", _columns(results), _rows(results))
     ]
-    for one in results:
-        figures = one.figures
+    for result in results:
+        figures = result.figures
         if len(figures.pools) > 1:
             title = f"pools under {figures.profile}" if len(results) > 1 else "pools"
             parts.append(_table(title, _POOL_COLUMNS, _pool_rows(figures)))
@@ -173,9 +173,9 @@ def _speed(figures: SimulationFigures) -> str:
 def document(results: Sequence[Simulated], source: str) -> str:
     """JSON, everything in seconds and shares."""
     found = []
-    for one in results:
-        entry = dataclasses.asdict(one.figures)
-        listed = one.records if len(one.records) <= MOST_LISTED else ()
+    for result in results:
+        entry = dataclasses.asdict(result.figures)
+        listed = result.records if len(result.records) <= MOST_LISTED else ()
         entry["job_list"] = [dataclasses.asdict(record) for record in listed]
         found.append(entry)
     return json_text({"workload": source, "simulations": found})
@@ -184,9 +184,9 @@ def document(results: Sequence[Simulated], source: str) -> str:
 def page(results: Sequence[Simulated], source: str) -> str:
     """One HTML file: no script, nothing fetched."""
     pools = [
-        (one.figures.profile, _pool_rows(one.figures))
-        for one in results
-        if len(one.figures.pools) > 1
+        (result.figures.profile, _pool_rows(result.figures))
+        for result in results
+        if len(result.figures.pools) > 1
     ]
     return render_page(
         "simulate/simulation.html.j2",
@@ -197,27 +197,27 @@ def page(results: Sequence[Simulated], source: str) -> str:
         pool_columns=_POOL_COLUMNS,
         pools=pools,
         charts=_charts(results),
-        moves=[line for one in results for line in _moves(one.figures)],
-        stuck=[line for one in results for line in _stuck(one.figures)],
-        speeds=[_speed(one.figures) for one in results],
+        moves=[line for result in results for line in _moves(result.figures)],
+        stuck=[line for result in results for line in _stuck(result.figures)],
+        speeds=[_speed(result.figures) for result in results],
         meanings=MEANINGS,
     )
 
 
 def _charts(results: Sequence[Simulated]) -> list[str]:
     def curves(values: Callable[[Simulated], list[tuple[float, float]]]) -> list[Curve]:
-        return [Curve(one.figures.profile, values(one)) for one in results]
+        return [Curve(result.figures.profile, values(result)) for result in results]
 
     def series(name: str, scale: float) -> list[Curve]:
-        def values(one: Simulated) -> list[tuple[float, float]]:
-            points = one.figures.series
+        def values(result: Simulated) -> list[tuple[float, float]]:
+            points = result.figures.series
             first_s = points[0].at_s if points else 0.0
             return [(point.at_s - first_s, scale * getattr(point, name)) for point in points]
 
         return curves(values)
 
     wanted = [("CPUs in use, %", series("cpu", 100.0))]
-    if any(one.figures.gpu_utilisation is not None for one in results):
+    if any(result.figures.gpu_utilisation is not None for result in results):
         wanted.append(("GPUs in use, %", series("gpu", 100.0)))
     wanted.append(("free in fragments, %", series("fragmentation", 100.0)))
     wanted.append(("jobs waiting", series("waiting", 1.0)))
@@ -225,10 +225,10 @@ def _charts(results: Sequence[Simulated]) -> list[str]:
     return [line_chart(title, lines, duration) for title, lines in wanted]
 
 
-def _ended_within(one: Simulated) -> list[tuple[float, float]]:
+def _ended_within(result: Simulated) -> list[tuple[float, float]]:
     """The distribution of completion times, in 200 steps."""
     times = sorted(
-        record.ended_s - record.arrived_s for record in one.records if record.ended_s is not None
+        record.ended_s - record.arrived_s for record in result.records if record.ended_s is not None
     )
     if not times:
         return []

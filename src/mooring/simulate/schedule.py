@@ -170,7 +170,7 @@ class QueueScheduler:
         if any(self._asked[kind] > free[kind] for kind in range(3)):
             return None
         waiting = tuple(self._waiting.values())
-        if not all(self.cluster.may_fit(one.sized(one.most)[0]) for one in waiting):
+        if not all(self.cluster.may_fit(queued.sized(queued.most)[0]) for queued in waiting):
             return None
         straight = _Straight(self.cluster)
         state = QueueState(resources_of(free), waiting)
@@ -179,7 +179,7 @@ class QueueScheduler:
         except _Opposed:
             straight.undo()
             return None
-        admitted = [one for one in decisions if isinstance(one, Admit)]
+        admitted = [decision for decision in decisions if isinstance(decision, Admit)]
         assert len(admitted) == len(waiting), "nobody is refused without the cluster being asked"
         return [self._admit(one.job, one.plan, now_s) for one in admitted]
 
@@ -220,6 +220,6 @@ class QueueScheduler:
 
 
 def _without(plan: Plan, members: frozenset[object]) -> Plan:
-    kept = tuple(one for one in plan.placements if one.member not in members)
-    gone = tuple(one.member for one in plan.placements if one.member in members)
+    kept = tuple(placement for placement in plan.placements if placement.member not in members)
+    gone = tuple(placement.member for placement in plan.placements if placement.member in members)
     return replace(plan, placements=kept, waiting=(*plan.waiting, *gone))

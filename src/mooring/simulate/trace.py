@@ -57,8 +57,13 @@ def parse_workload(text: str, source: str, classes: Mapping[str, int] = CLASSES)
 
 def _problems(rejections: list[Rejection], document: Document) -> list[Problem]:
     return [
-        Problem(format_path(one.at), one.found, one.accepted, document.line_of(one.at))
-        for one in rejections
+        Problem(
+            format_path(rejection.at),
+            rejection.found,
+            rejection.accepted,
+            document.line_of(rejection.at),
+        )
+        for rejection in rejections
     ]
 
 

@@ -81,7 +81,7 @@ class WorkRole(SpecModel):
             self.replicas,
             self.resources.to_model(),
             self.node_selector,
-            tuple(one.to_model() for one in self.tolerations),
+            tuple(toleration.to_model() for toleration in self.tolerations),
             wish_of(None, self.node_affinity, self.node_name),
         )
 

@@ -56,10 +56,10 @@ def trainers_of(launcher_pid: int) -> list[int]:
 def loaders_of(pid: int) -> list[int]:
     """Processes that a trainer started to prepare data: Pythons, but for helpers of libraries."""
     return [
-        one.pid
-        for one in children(pid)
-        if one.program.startswith("python")
-        and not any(name in word for word in one.arguments for name in _HELPERS)
+        child.pid
+        for child in children(pid)
+        if child.program.startswith("python")
+        and not any(name in word for word in child.arguments for name in _HELPERS)
     ]
 
 

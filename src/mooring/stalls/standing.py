@@ -96,7 +96,11 @@ def parse_dump(text: str, pid: int) -> tuple[tuple[str, Stack], ...]:
         if not isinstance(thread, dict):
             continue
         frames = thread.get("frames")
-        known = [one for one in frames if isinstance(one, dict)] if isinstance(frames, list) else []
+        known = (
+            [frame for frame in frames if isinstance(frame, dict)]
+            if isinstance(frames, list)
+            else []
+        )
         stack = tuple(_frame(one) for one in reversed(known))
         name = str(thread.get("thread_name") or thread.get("os_thread_id") or "?")
         main = thread.get("os_thread_id") == pid or name == "MainThread"

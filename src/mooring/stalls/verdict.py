@@ -44,31 +44,31 @@ class _Place:
 
 def judge(standings: Sequence[StandingProcess]) -> StallVerdict:
     """What the processes of a gang show; those of servers count only if they no longer serve."""
-    places = [_place(one) for one in standings]
-    gone = [one for one in places if one.gone]
-    here = [one for one in places if not one.gone and not one.serves]
-    waiting = [one for one in here if one.waits]
-    unseen = [one for one in here if not one.standing.stack]
-    absent = [one for one in here if not one.waits and one.standing.stack]
+    places = [_place(standing) for standing in standings]
+    gone = [place for place in places if place.gone]
+    here = [place for place in places if not place.gone and not place.serves]
+    waiting = [place for place in here if place.waits]
+    unseen = [place for place in here if not place.standing.stack]
+    absent = [place for place in here if not place.waits and place.standing.stack]
     if not here and not gone:
         return StallVerdict("no process of it could be looked at", hang=False)
-    stopped = any(one.standing.state == STOPPED for one in gone)
+    stopped = any(place.standing.state == STOPPED for place in gone)
     # Members that have ended are missed only where somebody waits for them.
-    if stopped or (gone and not any(not one.standing.idle for one in absent)):
-        said = [_gone_sentence(one) for one in gone[:_NAMED_AT_MOST]]
+    if stopped or (gone and not any(not place.standing.idle for place in absent)):
+        said = [_gone_sentence(place) for place in gone[:_NAMED_AT_MOST]]
         return StallVerdict("; ".join([*said, *_waiting(waiting)]), True, _names(gone))
     if unseen and not waiting:
         return _blind(unseen)
     if waiting and absent:
-        busy = [one for one in absent if not one.standing.idle]
-        said = [_absent_sentence(one) for one in absent[:_NAMED_AT_MOST]]
+        busy = [place for place in absent if not place.standing.idle]
+        said = [_absent_sentence(place) for place in absent[:_NAMED_AT_MOST]]
         return StallVerdict("; ".join([*said, *_waiting(waiting)]), not busy, _names(absent))
     if waiting:
         return _all_wait(waiting, unseen)
-    busy = [one for one in absent if not one.standing.idle]
+    busy = [place for place in absent if not place.standing.idle]
     shown = busy or absent
     doing = "; ".join(
-        f"{one.standing.who} {_doing(one)} {one.at}" for one in shown[:_NAMED_AT_MOST]
+        f"{place.standing.who} {_doing(place)} {place.at}" for place in shown[:_NAMED_AT_MOST]
     )
     return StallVerdict(
         f"nobody waits in a collective: {doing}", not busy, () if busy else _names(absent)
@@ -94,8 +94,8 @@ def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> StallVerdi
             _names(unseen),
         )
     lines: dict[str, list[_Place]] = {}
-    for one in waiting:
-        lines.setdefault(one.at, []).append(one)
+    for place in waiting:
+        lines.setdefault(place.at, []).append(place)
     if len(lines) == 1:
         if len(waiting) == 1:
             return StallVerdict(f"{waiting[0].standing.who} waits in {waiting[0].at}", True)
@@ -116,23 +116,23 @@ def _all_wait(waiting: Sequence[_Place], unseen: Sequence[_Place]) -> StallVerdi
 
 def _blind(unseen: Sequence[_Place]) -> StallVerdict:
     """Without stacks: what the kernel says of each, and no guess."""
-    note = next((one.standing.note for one in unseen if one.standing.note), "no stacks")
+    note = next((place.standing.note for place in unseen if place.standing.note), "no stacks")
     states = "; ".join(
-        f"{one.standing.who} is {one.standing.state}"
-        + (f" in {one.standing.kernel}" if one.standing.kernel else "")
-        for one in unseen[:_NAMED_AT_MOST]
+        f"{place.standing.who} is {place.standing.state}"
+        + (f" in {place.standing.kernel}" if place.standing.kernel else "")
+        for place in unseen[:_NAMED_AT_MOST]
     )
-    idle = all(one.standing.idle for one in unseen)
+    idle = all(place.standing.idle for place in unseen)
     return StallVerdict(f"who has not arrived is not known ({note}): {states}", idle)
 
 
 def _gone_sentence(place: _Place) -> str:
-    one = place.standing
-    if one.state == STOPPED:
-        at = f" at {place.at}" if one.stack else ""
-        return f"{one.who} has not arrived: process {one.pid} is stopped (SIGSTOP){at}"
-    code = "" if one.exit_code is None else f" with exit code {one.exit_code}"
-    return f"{one.who} has not arrived: it ended{code}"
+    standing = place.standing
+    if standing.state == STOPPED:
+        at = f" at {place.at}" if standing.stack else ""
+        return f"{standing.who} has not arrived: process {standing.pid} is stopped (SIGSTOP){at}"
+    code = "" if standing.exit_code is None else f" with exit code {standing.exit_code}"
+    return f"{standing.who} has not arrived: it ended{code}"
 
 
 def _absent_sentence(place: _Place) -> str:
@@ -148,17 +148,17 @@ def _doing(place: _Place) -> str:
 def _waiting(places: Sequence[_Place]) -> list[str]:
     if not places:
         return []
-    at = {one.at for one in places}
+    at = {place.at for place in places}
     verb = "waits" if len(places) == 1 else "wait"
     return [f"{_joined(_whos(places))} {verb} in {' and '.join(sorted(at))}"]
 
 
 def _names(places: Sequence[_Place]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.standing.member for one in places))
+    return tuple(dict.fromkeys(place.standing.member for place in places))
 
 
 def _whos(places: Sequence[_Place]) -> tuple[str, ...]:
-    return tuple(one.standing.who for one in places)
+    return tuple(place.standing.who for place in places)
 
 
 def _joined(names: Sequence[str]) -> str:

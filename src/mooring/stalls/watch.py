@@ -66,16 +66,24 @@ class Stall:
             file=file,
             processes=tuple(
                 StalledProcess(
-                    one.who, one.pid, one.state, one.kernel, tuple(one.short()), one.note
+                    standing.who,
+                    standing.pid,
+                    standing.state,
+                    standing.kernel,
+                    tuple(standing.short()),
+                    standing.note,
                 )
-                for one in self.standings
+                for standing in self.standings
             ),
         )
 
     def text(self) -> str:
         """As the run's folder keeps it: everybody's stacks in full."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return "\n".join([f"{at} {self.says}", "", *(one.text() for one in self.standings)]) + "\n"
+        return (
+            "\n".join([f"{at} {self.says}", "", *(standing.text() for standing in self.standings)])
+            + "\n"
+        )
 
 
 def stall_sentence(
@@ -176,8 +184,8 @@ class StallWatch:
 
     def close(self) -> None:
         if self._look is not None:
-            for one in self._look.processes:
-                _end(one)
+            for process in self._look.processes:
+                _end(process)
             self._look = None
 
     def _wants_look(self, lasts_s: float) -> bool:
@@ -216,7 +224,7 @@ class StallWatch:
             if member.launcher_pid is None:
                 continue
             pids = trainers_of(member.launcher_pid)
-            pids = pids or [one.pid for one in children(member.launcher_pid)]
+            pids = pids or [child.pid for child in children(member.launcher_pid)]
             processes += [
                 _Process(name, pid, member.serves, len(pids) == 1, read_moment(pid)) for pid in pids
             ]
@@ -231,11 +239,13 @@ class StallWatch:
                 for place, one in enumerate(look.processes):
                     self._dump(one, wanted=place < _MOST_DUMPS)
             return None
-        busy = any(one.dump is not None and one.dump.poll() is None for one in look.processes)
+        busy = any(
+            process.dump is not None and process.dump.poll() is None for process in look.processes
+        )
         if busy and now_s < look.began_s + _SPAN_S + _DUMPS_S:
             return None
         span_s = now_s - look.began_s
-        standings = (*(_standing(one, span_s) for one in look.processes), *look.ended)
+        standings = (*(_standing(process, span_s) for process in look.processes), *look.ended)
         self._look = None
         with suppress(OSError):
             self._read()
@@ -252,23 +262,23 @@ class StallWatch:
             due=self.limit_s is not None and lasts_s >= self.limit_s,
         )
 
-    def _dump(self, one: _Process, *, wanted: bool) -> None:
+    def _dump(self, process: _Process, *, wanted: bool) -> None:
         if self.tool is None or not wanted:
-            one.note = self.why_no_tool or f"more than {_MOST_DUMPS} processes: not looked at"
+            process.note = self.why_no_tool or f"more than {_MOST_DUMPS} processes: not looked at"
             return
         try:
             # A file: hundreds of threads do not fit into a pipe that nobody reads.
-            one.output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is read)
-            one.dump = subprocess.Popen(
-                dump_command(self.tool, one.pid),
+            process.output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is read)
+            process.dump = subprocess.Popen(
+                dump_command(self.tool, process.pid),
                 stdin=subprocess.DEVNULL,
-                stdout=one.output,
+                stdout=process.output,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C at the terminal is for the run.
                 process_group=0,
             )
         except OSError as error:
-            one.note = f"py-spy: {error}"
+            process.note = f"py-spy: {error}"
 
 
 def _hear(member: _Member, record: Record) -> None:
@@ -278,44 +288,45 @@ def _hear(member: _Member, record: Record) -> None:
         member.launcher_pid, member.exit_code = None, record.code
 
 
-def _standing(one: _Process, span_s: float) -> StandingProcess:
-    now = read_moment(one.pid)
+def _standing(process: _Process, span_s: float) -> StandingProcess:
+    now = read_moment(process.pid)
     threads: tuple[tuple[str, Stack], ...] = ()
-    note = one.note
-    if one.dump is not None:
-        said = _end(one)
+    note = process.note
+    if process.dump is not None:
+        said = _end(process)
         try:
-            sources = ProgramSources(str(Path(f"/proc/{one.pid}/cwd").readlink()))
+            sources = ProgramSources(str(Path(f"/proc/{process.pid}/cwd").readlink()))
             threads = tuple(
-                (name, with_text(stack, sources.line)) for name, stack in parse_dump(said, one.pid)
+                (name, with_text(stack, sources.line))
+                for name, stack in parse_dump(said, process.pid)
             )
         except (OSError, ValueError):
             note = complaint(said)
-    cpus = None if now.state == ENDED else max(0.0, now.cpu_s - one.before.cpu_s) / span_s
+    cpus = None if now.state == ENDED else max(0.0, now.cpu_s - process.before.cpu_s) / span_s
     return StandingProcess(
-        one.member,
-        one.pid,
+        process.member,
+        process.pid,
         now.state,
         cpus,
         threads,
         now.kernel,
         note,
-        one.serves,
-        alone=one.alone,
+        process.serves,
+        alone=process.alone,
     )
 
 
-def _end(one: _Process) -> str:
+def _end(process: _Process) -> str:
     """What py-spy printed; one that has not ended is ended."""
     said = b""
-    if one.dump is not None:
-        if one.dump.poll() is None:
-            one.dump.kill()
-        one.dump.wait()
-        one.dump = None
-    if one.output is not None:
-        one.output.seek(0)
-        said = one.output.read()
-        one.output.close()
-        one.output = None
+    if process.dump is not None:
+        if process.dump.poll() is None:
+            process.dump.kill()
+        process.dump.wait()
+        process.dump = None
+    if process.output is not None:
+        process.output.seek(0)
+        said = process.output.read()
+        process.output.close()
+        process.output = None
     return said.decode("utf-8", "replace")

@@ -88,7 +88,7 @@ def compare(facts: Facts) -> PlacementComparison:
     ]
     layouts = [lay_out(models, facts.servers, placement) for placement in VariablePlacement]
     servers = _servers(facts, moved, by_step) if facts.placed else ()
-    now = imbalance([one.step_bytes for one in servers]) if servers else None
+    now = imbalance([server.step_bytes for server in servers]) if servers else None
     # On a tie the simpler one: fewer parts are fewer messages.
     best = min(layouts, key=lambda layout: (round(layout.imbalance, 2), len(layout.parts)))
     reference = now if now is not None else layouts[0].imbalance
@@ -194,5 +194,5 @@ def _by_server(servers: int, loads: Iterable[tuple[int | None, float]]) -> dict[
 def _cuts(models: list[Variable], servers: int, best: Layout) -> tuple[RowSplit, ...]:
     if best.placement is not VariablePlacement.PARTITIONED:
         return ()
-    counts = [(one.name, shards(one.rows, one.size_bytes, servers)) for one in models]
+    counts = [(model.name, shards(model.rows, model.size_bytes, servers)) for model in models]
     return tuple(RowSplit(name, count) for name, count in counts if count > 1)

@@ -31,7 +31,7 @@ def read_run(run: RunRecord) -> Facts:
         raise BadInput.at("moor variables", f"RUN {run.info.id}", found, accepted)
     ranks = 0 if servers else 1 + max(part.server or 0 for part in parts)
     # Ranks of one member share its sockets: what each of them moved is not known.
-    holders = servers or [one for one in view.members.values() if ranks == len(view.members)]
+    holders = servers or [member for member in view.members.values() if ranks == len(view.members)]
     steps = max((member.done_steps for member in view.members.values()), default=0)
     moved = [float(member.totals.rx_bytes + member.totals.tx_bytes) for member in holders]
     measured = steps > 0 and sum(moved) > 0
@@ -41,7 +41,8 @@ def read_run(run: RunRecord) -> Facts:
         parts=tuple(parts),
         server_bytes=tuple(each / steps for each in moved) if measured else None,
         steps=steps or None,
-        holders=tuple(one.name for one in servers) or tuple(f"rank-{one}" for one in range(ranks)),
+        holders=tuple(server.name for server in servers)
+        or tuple(f"rank-{one}" for one in range(ranks)),
     )
 
 

@@ -30,17 +30,17 @@ def _head(found: PlacementComparison) -> str:
 
 def _variables(found: PlacementComparison) -> Table:
     table = _table("variable", "shape", "size", "servers", "bytes/step", "share", "")
-    total = sum(one.step_bytes or 0.0 for one in found.variables)
-    for one in found.variables[:_MOST_SHOWN]:
-        moved = one.step_bytes
+    total = sum(variable.step_bytes or 0.0 for variable in found.variables)
+    for row in found.variables[:_MOST_SHOWN]:
+        moved = row.step_bytes
         table.add_row(
-            one.name,
-            " × ".join(f"{each:,}" for each in one.shape) or "scalar",
-            size(one.size_bytes),
-            ", ".join(str(each) for each in sorted(set(one.servers))) or "–",
+            row.name,
+            " × ".join(f"{each:,}" for each in row.shape) or "scalar",
+            size(row.size_bytes),
+            ", ".join(str(each) for each in sorted(set(row.servers))) or "–",
             "–" if moved is None else size(moved),
             f"{moved / total:.0%}" if moved is not None and total else "–",
-            "pulled whole" if one.pulled_whole else "",
+            "pulled whole" if row.pulled_whole else "",
         )
     if len(found.variables) > _MOST_SHOWN:
         table.add_row(f"and {len(found.variables) - _MOST_SHOWN} smaller ones")
@@ -49,9 +49,9 @@ def _variables(found: PlacementComparison) -> Table:
 
 def _servers(found: PlacementComparison, unit: str) -> Table:
     table = _table("server", "holds", unit, "share")
-    for one in found.servers:
-        name = found.holders[one.server] if found.holders else f"ps-{one.server}"
-        table.add_row(name, size(one.size_bytes), size(one.step_bytes), f"{one.share:.0%}")
+    for row in found.servers:
+        name = found.holders[row.server] if found.holders else f"ps-{row.server}"
+        table.add_row(name, size(row.size_bytes), size(row.step_bytes), f"{row.share:.0%}")
     return table
 
 
@@ -59,9 +59,9 @@ def _placements(found: PlacementComparison, unit: str) -> Table:
     table = _table("placement", "busiest / mean", f"{unit} of each server")
     if found.now is not None:
         table.add_row("as it is", f"{found.now:.2f}", "")
-    for one in found.placements:
-        loads = ", ".join(size(each) for each in one.server_bytes)
-        table.add_row(one.placement, f"{one.imbalance:.2f}", loads)
+    for row in found.placements:
+        loads = ", ".join(size(each) for each in row.server_bytes)
+        table.add_row(row.placement, f"{row.imbalance:.2f}", loads)
     return table
 
 

@@ -24,13 +24,13 @@ def numa(want: Want, board: Board, rows: Rows) -> Objections:
 
 
 def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
-    one = slice(index, index + 1)
+    row = slice(index, index + 1)
     if not want.exclusive:
-        held = not board.free_cpus(one)[0]
+        held = not board.free_cpus(row)[0]
         return (f"{CPU} (all its CPUs are held exclusively)",) if held else ()
     if board.layout.overlapping[index]:
         return (OVERLAPPING,)
-    spare = max(0, int(board.spare_cpus(one)[0]))
+    spare = max(0, int(board.spare_cpus(row)[0]))
     if want.whole_cpus > spare:
         return (f"{CPU} (has {spare} whole CPUs to give away)",)
     return ()

@@ -32,9 +32,9 @@ def resources(want: Want, board: Board, rows: Rows) -> Objections:
 
 
 def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
-    one = slice(index, index + 1)
+    row = slice(index, index + 1)
     reasons = []
-    left = board.free.cpu_millis[one] if want.exclusive else board.shareable_millis(one)
+    left = board.free.cpu_millis[row] if want.exclusive else board.shareable_millis(row)
     if want.cpu_millis and want.cpu_millis > left[0]:
         reasons.append(f"{CPU} (has {format_cpu(max(0, int(left[0])))} free)")
     memory_bytes = int(board.free.memory_bytes[index])
@@ -47,7 +47,7 @@ def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
         has = int(board.extended(name)[index])
         if asked > has:
             reasons.append(f"{INSUFFICIENT} {name} (has {max(0, has)} free)")
-    if want.gpu_share and not board.room_for_shares(want, one)[0]:
+    if want.gpu_share and not board.room_for_shares(want, row)[0]:
         rest = format_gpus(board.layout.pool.largest_left.item(board.free.state.item(index)))
         reasons.append(f"{GPU} (has {rest} of a card free)")
     return tuple(reasons)

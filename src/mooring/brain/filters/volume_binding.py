@@ -79,8 +79,8 @@ def _add(found: dict[str, Mask], reason: str, refused: Mask) -> None:
 
 
 def why(want: Want, board: Board, index: int) -> tuple[str, ...]:
-    one = slice(index, index + 1)
-    return tuple(reason for reason, mask in volume_binding(want, board, one).items() if mask[0])
+    row = slice(index, index + 1)
+    return tuple(reason for reason, mask in volume_binding(want, board, row).items() if mask[0])
 
 
 add_filter("volume-binding", volume_binding, why)

@@ -30,8 +30,8 @@ def proposals(
     part: Callable[[QueuedGang], float],
 ) -> Iterator[Proposal]:
     """Who waits instead, and who starts; `free` is what all those that start leave over."""
-    large = sorted(starting, key=lambda one: (-part(one), one.job))[:_MOST_LOOKED_AT]
-    small = sorted(waiting, key=lambda one: (part(one), one.job))[:_MOST_LOOKED_AT]
+    large = sorted(starting, key=lambda gang: (-part(gang), gang.job))[:_MOST_LOOKED_AT]
+    small = sorted(waiting, key=lambda gang: (part(gang), gang.job))[:_MOST_LOOKED_AT]
     for dropped in range(min(_MOST_DROPPED, len(large)) + 1):
         found: list[tuple[float, int, tuple[QueuedGang, ...], tuple[QueuedGang, ...]]] = []
         outs = [(out, _sum(out)) for out in combinations(large, dropped)]
@@ -46,5 +46,5 @@ def proposals(
 
 
 def _sum(gangs: Sequence[QueuedGang]) -> Amount:
-    asks = [one.sized(one.least)[1] for one in gangs]
+    asks = [gang.sized(gang.least)[1] for gang in gangs]
     return sum(a[0] for a in asks), sum(a[1] for a in asks), sum(a[2] for a in asks)

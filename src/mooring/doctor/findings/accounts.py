@@ -22,7 +22,7 @@ _OWN_TIME = (Activity.OWN, Activity.DISK, Activity.SLEEP)
 def trained(facts: RunFacts) -> list[RankAccount]:
     """Ranks that train, with enough looks. Raises Unknown with the reason if there is none."""
     account = facts.account
-    ranks = [one for one in account.trainers if one.looks >= LEAST_LOOKS]
+    ranks = [trainer for trainer in account.trainers if trainer.looks >= LEAST_LOOKS]
     if not ranks:
         raise Unknown(account.note or "too few looks at the trainers' threads")
     return ranks
@@ -34,7 +34,7 @@ def surely(rank: RankAccount, *activities: Activity) -> float:
 
 
 def names_of(ranks: Iterable[RankAccount]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.member for one in ranks))
+    return tuple(dict.fromkeys(rank.member for rank in ranks))
 
 
 def most_have(having: Sequence[RankAccount], ranks: Sequence[RankAccount]) -> bool:
@@ -54,7 +54,7 @@ class Function:
     @property
     def line(self) -> LineShare:
         """The one that takes most."""
-        return max(self.lines, key=lambda one: one.share)
+        return max(self.lines, key=lambda line: line.share)
 
 
 def functions(
@@ -71,7 +71,7 @@ def functions(
         Function(file, name, sum(share(line) for line in lines), tuple(lines))
         for (file, name), lines in by_name.items()
     ]
-    return sorted(found, key=lambda one: -one.share)
+    return sorted(found, key=lambda rank: -rank.share)
 
 
 def own_share(line: LineShare) -> float:
@@ -85,12 +85,12 @@ def own_share(line: LineShare) -> float:
 
 def line_of(rank: RankAccount, *activities: Activity) -> LineShare | None:
     """The line of the program at which these take most."""
-    known = [one for one in rank.lines if _by(one, activities) > 0]
-    return max(known, key=lambda one: _by(one, activities), default=None)
+    known = [line for line in rank.lines if _by(line, activities) > 0]
+    return max(known, key=lambda rank: _by(rank, activities), default=None)
 
 
 def _by(line: LineShare, activities: Iterable[Activity]) -> float:
-    return sum(line.by.get(one, 0.0) for one in activities)
+    return sum(line.by.get(activity, 0.0) for activity in activities)
 
 
 def unnamed(facts: RunFacts) -> str:
@@ -105,5 +105,5 @@ def unnamed(facts: RunFacts) -> str:
 
 
 def step_ms(ranks: Sequence[RankAccount]) -> float | None:
-    known = [one.step_s for one in ranks if one.step_s]
+    known = [rank.step_s for rank in ranks if rank.step_s]
     return 1000 * median(known) if known else None

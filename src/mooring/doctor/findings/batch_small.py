@@ -49,14 +49,14 @@ _PAGE = CheckPage(
 )
 def batch_small(facts: RunFacts) -> Iterator[Found]:
     ranks = trained(facts)
-    known = [one.step_s for one in ranks if one.step_s]
+    known = [rank.step_s for rank in ranks if rank.step_s]
     if not known:
         raise Unknown("fewer than two steps were reported")
     step_s = min(known)
     exchange = exchange_of(facts)
     examples = _examples(facts, step_s)
-    computing = min(one.share(*COMPUTING, Activity.CPU_WAIT) for one in ranks)
-    fixed = min(_fixed(one) for one in ranks)
+    computing = min(rank.share(*COMPUTING, Activity.CPU_WAIT) for rank in ranks)
+    fixed = min(_fixed(rank) for rank in ranks)
     few = examples is not None and examples <= _FEW and step_s <= _SHORT_S
     if few and computing >= 0.5:
         yield _found(facts, exchange, step_s, examples, computing)
@@ -96,7 +96,7 @@ def _found(
         ),
         confidence=Confidence.LIKELY,
         weight=min(0.9, most),
-        members=tuple(dict.fromkeys(one.member for one in facts.account.trainers)),
+        members=tuple(dict.fromkeys(trainer.member for trainer in facts.account.trainers)),
         gain=Gain.of_freed(least, most, f"examples a second with a batch {_TIMES} times as large"),
     )
 
@@ -110,7 +110,9 @@ def _fixed(rank: RankAccount) -> float:
 def _examples(facts: RunFacts, step_s: float) -> float | None:
     """Of one process in one step; None where they are not reported."""
     rates = [
-        one.examples_per_s / max(1, one.processes) for one in facts.members if one.examples_per_s
+        member.examples_per_s / max(1, member.processes)
+        for member in facts.members
+        if member.examples_per_s
     ]
     # A member that reports for all is the only one that reports.
     if not rates or len(rates) < len(facts.workers):

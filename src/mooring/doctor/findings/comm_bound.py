@@ -55,20 +55,20 @@ for number, (inputs, targets) in enumerate(loader):
 )
 def comm_bound(facts: RunFacts) -> Iterator[Found]:
     serving = {member.node for member in hubs(facts)}
-    cards = [one for one in facts.nics if one.busy is not None and one.node not in serving]
+    cards = [nic for nic in facts.nics if nic.busy is not None and nic.node not in serving]
     if len(facts.members) < 2:
         raise DoesNotApply("the job has one member only")
     if not cards:
         raise Unknown("no limit of a network card is known")
-    full = [one for one in cards if (one.busy or 0.0) >= _FULL]
+    full = [card for card in cards if (card.busy or 0.0) >= _FULL]
     if not full:
         return
-    worst = max(full, key=lambda one: one.busy or 0.0)
-    at_servers = [one.busy or 0.0 for one in facts.nics if one.node in serving]
+    worst = max(full, key=lambda card: card.busy or 0.0)
+    at_servers = [nic.busy or 0.0 for nic in facts.nics if nic.node in serving]
     if max(at_servers, default=0.0) >= _SAME_BYTES * (worst.busy or 0.0):
         # The same bytes fill the card of the server that they come from: see ps-nic.
         return
-    behind = [member for member in facts.members if member.node in {one.node for one in full}]
+    behind = [member for member in facts.members if member.node in {card.node for card in full}]
     waiting = _waiting(facts)
     if waiting is not None and waiting < _LEAST_WAITING:
         return
@@ -99,7 +99,9 @@ def _least(facts: RunFacts, busy: float, waiting: float | None) -> float:
     """What a free card frees at least: the rest may be hidden behind computing."""
     if waiting is not None:
         return min(busy, waiting)
-    return max(0.0, min(busy, 1 - max((_computes(one) for one in facts.workers), default=0.0)))
+    return max(
+        0.0, min(busy, 1 - max((_computes(worker) for worker in facts.workers), default=0.0))
+    )
 
 
 def _computes(member: MemberFacts) -> float:

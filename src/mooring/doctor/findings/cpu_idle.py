@@ -30,15 +30,17 @@ _PAGE = CheckPage(
 @run_check("cpu-idle", "Asked for far more CPUs than it uses", _PAGE)
 def idle(facts: RunFacts) -> Iterator[Found]:
     uses = {member.name: use for member, use in used(facts.members)}
-    for role, members in by_role(one for one in facts.members if one.name in uses):
+    for role, members in by_role(trainer for trainer in facts.members if trainer.name in uses):
         asked = members[0].asked_millis / 1000
-        wanted = max(max(uses[one.name].runnable or 0.0, uses[one.name].cpus) for one in members)
+        wanted = max(
+            max(uses[trainer.name].runnable or 0.0, uses[trainer.name].cpus) for trainer in members
+        )
         if asked - wanted < _IDLE_CPUS or wanted > _SHARE * asked:
             continue
         enough = whole_cpus(wanted * _ROOM)
         if enough >= asked:
             continue
-        busiest = max(members, key=lambda one: uses[one.name].cpus)
+        busiest = max(members, key=lambda trainer: uses[trainer.name].cpus)
         yield Found(
             says=f"{role}: asked for {asked:g} CPUs each, the busiest wanted {wanted:.1f}",
             evidence=(

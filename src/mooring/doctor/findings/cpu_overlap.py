@@ -43,7 +43,7 @@ def overlap(facts: RunFacts) -> Iterator[Found]:
         free = facts.node_cpus.get(node, frozenset()) - cpus
         if len(members) < 2 or not free:
             continue
-        wanted = sum(min(uses[one.name].runnable or 0.0, len(cpus)) for one in members)
+        wanted = sum(min(uses[member.name].runnable or 0.0, len(cpus)) for member in members)
         if wanted <= len(cpus):
             continue
         high = min(wanted / len(cpus), (len(free) + len(cpus)) / len(cpus))

@@ -27,13 +27,13 @@ _PAGE = CheckPage(
 
 @run_check("cpu-starved", "Used all of its CPUs and wanted more", _PAGE)
 def starved(facts: RunFacts) -> Iterator[Found]:
-    bounded = [one for one in facts.members if one.exclusive]
+    bounded = [member for member in facts.members if member.exclusive]
     if not bounded:
         raise DoesNotApply("no member has CPUs of its own")
     hungry = [(member, use) for member, use in used(bounded) if _hungry(member, use)]
     uses = {member.name: use for member, use in hungry}
     for role, members in by_role(member for member, _ in hungry):
-        worst = max(members, key=lambda one: uses[one.name].runnable or 0.0)
+        worst = max(members, key=lambda member: uses[member.name].runnable or 0.0)
         use = uses[worst.name]
         wanted = whole_cpus(use.runnable or 1.0)
         changes = (Change(("spec", "roles", role, "resources", "cpu"), wanted),)

@@ -55,7 +55,9 @@ torch.set_num_interop_threads(1)
 
 @run_check("cpu-threads", "More threads than CPUs", _PAGE)
 def threads(facts: RunFacts) -> Iterator[Found]:
-    in_python = {one.member for one in facts.account.trainers if one.threads.gil_wait >= _TURNS}
+    in_python = {
+        trainer.member for trainer in facts.account.trainers if trainer.threads.gil_wait >= _TURNS
+    }
     measured = used(facts.members)
     told = [(member, use) for member, use in measured if _told_too_many(member)]
     own = [
@@ -68,9 +70,9 @@ def threads(facts: RunFacts) -> Iterator[Found]:
     if own:
         yield _found(own, (), certain=False)
     if not told and not own:
-        for sharing in _sharing([one for one in measured if one[0].name not in in_python]):
+        for sharing in _sharing([member for member in measured if member[0].name not in in_python]):
             if _crowd_together(sharing):
-                yield _found_together(sharing, _changes(facts, [one for one, _ in sharing]))
+                yield _found_together(sharing, _changes(facts, [member for member, _ in sharing]))
 
 
 def _found(
@@ -141,7 +143,8 @@ def _sharing(measured: list[tuple[MemberFacts, Use]]) -> list[list[tuple[MemberF
         near = [
             group
             for group in groups
-            if group[0][0].node == member.node and _union([one for one, _ in group]) & _cpus(member)
+            if group[0][0].node == member.node
+            and _union([other for other, _ in group]) & _cpus(member)
         ]
         apart = [group for group in groups if group not in near]
         groups = [*apart, [*(pair for group in near for pair in group), (member, use)]]

@@ -31,7 +31,7 @@ def throttled(facts: RunFacts) -> Iterator[Found]:
     held = [(member, use) for member, use in used(facts.members) if _share(use) >= _SHARE]
     uses = {member.name: use for member, use in held}
     for role, members in by_role(member for member, _ in held):
-        worst = max(members, key=lambda one: _share(uses[one.name]))
+        worst = max(members, key=lambda member: _share(uses[member.name]))
         use = uses[worst.name]
         lost = _lost(worst, use)
         wanted = whole_cpus(use.cpus / (1 - lost))

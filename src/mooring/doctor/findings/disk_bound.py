@@ -37,7 +37,7 @@ _CAUSES = Causes(
 @run_check("disk-bound", "Files take a part of the time", _PAGE, _CAUSES)
 def disk_bound(facts: RunFacts) -> Iterator[Found]:
     ranks = trained(facts)
-    seen = [one for one in ranks if at_least(_share(one), one.looks) >= _LEAST]
+    seen = [rank for rank in ranks if at_least(_share(rank), rank.looks) >= _LEAST]
     if not seen:
         return
     worst = max(seen, key=_share)

@@ -38,19 +38,19 @@ def exchange_of(facts: RunFacts) -> Exchange | None:
     if len(ranks) < 2 or facts.servers:
         return None
     waits = (Activity.OTHERS, Activity.NETWORK)
-    if min(surely(one, *waits) for one in ranks) < _LEAST or waited_for(facts):
+    if min(surely(rank, *waits) for rank in ranks) < _LEAST or waited_for(facts):
         return None
     if any((card.busy or 0.0) >= _FULL_CARD for card in facts.nics):
         return None
     machine = facts.machine
     # Ranks that poll keep CPUs busy without work.
-    spins = sum(one.spins for one in ranks)
+    spins = sum(rank.spins for rank in ranks)
     if machine is None or machine.used_cpus - spins > _MOST_CPUS * machine.cpus:
         return None
-    waiting = median(one.share(*waits) for one in ranks)
-    looks = min(one.looks for one in ranks)
+    waiting = median(rank.share(*waits) for rank in ranks)
+    looks = min(rank.looks for rank in ranks)
     return Exchange(
         len(ranks),
         at_least(min(1.0, waiting), looks),
-        median(one.share(*COMPUTING) for one in ranks),
+        median(rank.share(*COMPUTING) for rank in ranks),
     )

@@ -32,13 +32,13 @@ _PAGE = CheckPage(
 )
 def gil_bound(facts: RunFacts) -> Iterator[Found]:
     seen = [
-        one
-        for one in trained(facts)
-        if one.threads.python >= 2 and at_least(one.threads.gil_wait, one.looks) >= _LEAST
+        rank
+        for rank in trained(facts)
+        if rank.threads.python >= 2 and at_least(rank.threads.gil_wait, rank.looks) >= _LEAST
     ]
     if not seen:
         return
-    worst = max(seen, key=lambda one: one.threads.gil_wait)
+    worst = max(seen, key=lambda rank: rank.threads.gil_wait)
     share = worst.threads.gil_wait
     helper = next((line for line in worst.lines if line.thread == "thread"), None)
     where = helper.place if helper is not None else "the program's threads"

@@ -40,7 +40,7 @@ def idle(facts: RunFacts) -> Iterator[Found]:
     if not with_cards:
         raise DoesNotApply("no GPU was seen")
     waiting = [
-        (one, busy) for one in with_cards if (busy := _busy(one)) is not None and busy < _IDLE
+        (card, busy) for card in with_cards if (busy := _busy(card)) is not None and busy < _IDLE
     ]
     if not waiting:
         return
@@ -74,7 +74,7 @@ def idle(facts: RunFacts) -> Iterator[Found]:
         confidence=Confidence.LIKELY,
         # A symptom comes behind its cause.
         weight=min(0.5 * (1 - busy / 100), 0.9 * other[1].weight if other else 1.0),
-        members=names(one for one, _ in waiting),
+        members=names(member for member, _ in waiting),
         gain=Gain(1.0, min(100 / max(busy, 1.0), 10.0), "if kernels ran all the time"),
     )
 

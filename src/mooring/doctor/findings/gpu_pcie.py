@@ -50,7 +50,7 @@ def full(facts: RunFacts) -> Iterator[Found]:
         remedy=Remedy("send less over the link", code=_SNIPPET, where="the training program"),
         confidence=Confidence.LIKELY,
         weight=0.5 * min(1.0, share),
-        members=tuple(dict.fromkeys(one.name for one, _, _ in busy)),
+        members=tuple(dict.fromkeys(member.name for member, _, _ in busy)),
         gain=Gain(1.0, 2.0, "half of the bytes, if nothing else is slower; not measured"),
     )
 

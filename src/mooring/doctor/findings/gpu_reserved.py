@@ -34,7 +34,9 @@ _ASKS_PYTORCH = "print(torch.cuda.memory_allocated() / torch.cuda.memory_reserve
 
 @run_check("gpu-reserved", "GPU memory is reserved, not used", _PAGE)
 def reserved(facts: RunFacts) -> Iterator[Found]:
-    cards = [(one, card) for one in facts.members for card in one.gpus if card.memory_bytes]
+    cards = [
+        (member, card) for member in facts.members for card in member.gpus if card.memory_bytes
+    ]
     if not cards:
         raise DoesNotApply("no GPU was seen")
     framework = facts.job.spec.framework
@@ -69,7 +71,7 @@ def reserved(facts: RunFacts) -> Iterator[Found]:
         ),
         confidence=Confidence.LIKELY if framework == "tensorflow" else Confidence.POSSIBLE,
         weight=0.3 if shared else 0.01,
-        members=tuple(dict.fromkeys(one.name for one, _ in shared or full)),
+        members=tuple(dict.fromkeys(member.name for member, _ in shared or full)),
     )
 
 
@@ -81,7 +83,7 @@ def _others(facts: RunFacts, member: MemberFacts, card: GpuFacts) -> bool:
     """More processes on the card than are the member's, or another member that has it too."""
     strangers = card.processes is not None and card.processes > member.processes
     return strangers or any(
-        other.node == member.node and any(one.index == card.index for one in other.gpus)
+        other.node == member.node and any(gpu.index == card.index for gpu in other.gpus)
         for other in facts.members
         if other.name != member.name
     )

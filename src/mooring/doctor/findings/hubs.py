@@ -16,11 +16,11 @@ def hubs(facts: RunFacts) -> tuple[MemberFacts, ...]:
     if facts.servers:
         return facts.servers
     cards = sorted(
-        (one for one in facts.nics if one.busy is not None), key=lambda one: -(one.busy or 0.0)
+        (nic for nic in facts.nics if nic.busy is not None), key=lambda one: -(one.busy or 0.0)
     )
     if len(cards) < _LEAST_CARDS:
         return ()
     first, second = cards[0].busy or 0.0, cards[1].busy or 0.0
     if first < _LEAST_BUSY or second > _OTHERS * first:
         return ()
-    return tuple(one for one in facts.members if one.node == cards[0].node)
+    return tuple(member for member in facts.members if member.node == cards[0].node)

@@ -14,12 +14,12 @@ REMOTE = ("nfs", "ceph", "fuse", "cifs", "smb", "lustre", "gluster", "beegfs", "
 
 def ranks_by_account(facts: RunFacts) -> list[RankAccount]:
     """Ranks whose threads were seen to wait for data, whatever the functions are called."""
-    enough = [one for one in facts.account.ranks if one.looks >= LEAST_LOOKS]
+    enough = [rank for rank in facts.account.ranks if rank.looks >= LEAST_LOOKS]
     return [one for one in enough if surely(one, Activity.INPUT) >= _LEAST]
 
 
 def found_by_account(ranks: list[RankAccount]) -> Found:
-    worst = max(ranks, key=lambda one: one.share(Activity.INPUT))
+    worst = max(ranks, key=lambda rank: rank.share(Activity.INPUT))
     share = worst.share(Activity.INPUT)
     line = line_of(worst, Activity.INPUT)
     place = line.place if line is not None else "the training program"

@@ -105,7 +105,7 @@ def input_bound(facts: RunFacts) -> Iterator[Found]:
         ),
         confidence=Confidence.LIKELY,
         weight=min(0.95, share),
-        members=tuple(dict.fromkeys(one.name for one, _, _ in seen)),
+        members=tuple(dict.fromkeys(member.name for member, _, _ in seen)),
         gain=Gain(1.0, max(1.0, cause.faster), _basis(stack, share)),
     )
 

@@ -78,13 +78,13 @@ def _waiting(facts: RunFacts) -> float:
     """The share of its time for which the trainer that waits longest for a CPU does so."""
     ranks = facts.account.trainers
     if ranks:
-        return max(one.share(Activity.CPU_WAIT) for one in ranks)
+        return max(rank.share(Activity.CPU_WAIT) for rank in ranks)
     return max(
         (
             # Several threads that wait at once are not more than all of the time.
-            min(1.0, (one.use.wait_s or 0.0) / one.use.span_s / max(1, one.processes))
-            for one in facts.workers
-            if one.use is not None
+            min(1.0, (worker.use.wait_s or 0.0) / worker.use.span_s / max(1, worker.processes))
+            for worker in facts.workers
+            if worker.use is not None
         ),
         default=0.0,
     )

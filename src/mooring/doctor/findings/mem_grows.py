@@ -51,14 +51,14 @@ class _Growth:
     "mem-grows", "Memory grows towards its limit", _PAGE, Causes(anywhere=frozenset({"hang"}))
 )
 def mem_grows(facts: RunFacts) -> Iterator[Found]:
-    looked = [one for one in facts.members if len(one.memory) >= _LEAST_SAMPLES]
+    looked = [member for member in facts.members if len(member.memory) >= _LEAST_SAMPLES]
     if not looked:
         raise Unknown("too few samples of memory")
-    growing = [one for member in looked if (one := _growth(member, facts)) is not None]
-    growing = [one for one in growing if one.left_s <= _MOST_LEFT_S]
+    growing = [growth for member in looked if (growth := _growth(member, facts)) is not None]
+    growing = [growth for growth in growing if growth.left_s <= _MOST_LEFT_S]
     if not growing:
         return
-    first = min(growing, key=lambda one: one.left_s)
+    first = min(growing, key=lambda growth: growth.left_s)
     member = first.member
     limit = "its limit" if first.enforced else "all that the machine has left"
     evidence = [
@@ -83,7 +83,7 @@ def mem_grows(facts: RunFacts) -> Iterator[Found]:
         ),
         confidence=Confidence.LIKELY,
         weight=1.0 if first.left_s <= _SOON_S else 0.5,
-        members=tuple(one.member.name for one in growing),
+        members=tuple(growth.member.name for growth in growing),
     )
 
 
@@ -133,5 +133,5 @@ def _is_steady(points: Sequence[tuple[float, int]]) -> bool:
 
 def _near(points: Sequence[tuple[float, int]], at_s: float) -> float:
     """The amount at a time, smoothed over three samples."""
-    place = min(range(len(points)), key=lambda one: abs(points[one][0] - at_s))
+    place = min(range(len(points)), key=lambda place: abs(points[place][0] - at_s))
     return _level(points[max(0, place - 1) : place + 2])

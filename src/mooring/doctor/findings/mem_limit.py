@@ -34,9 +34,9 @@ def near_limit(facts: RunFacts) -> Iterator[Found]:
     if not limited:
         raise Unknown("no memory limit is enforced")
     for role, members in by_role(
-        one for one in limited if one.out_of_memory or _share(one) >= _CLOSE
+        member for member in limited if member.out_of_memory or _share(member) >= _CLOSE
     ):
-        worst = max(members, key=lambda one: (one.out_of_memory, _share(one)))
+        worst = max(members, key=lambda member: (member.out_of_memory, _share(member)))
         limit = worst.memory_limit_bytes or 0
         wanted = _AFTER_A_KILL * limit if worst.out_of_memory else _ROOM * worst.peak_memory_bytes
         ended = " and was ended by it" if worst.out_of_memory else ""

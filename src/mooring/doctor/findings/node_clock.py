@@ -25,13 +25,13 @@ _PAGE = CheckPage(
 @node_check("node-clock", "The CPU clock is held down", _PAGE)
 def node_clock(facts: NodeFacts) -> Iterator[Found]:
     known = [
-        (one, one.now_mhz / one.most_mhz)
-        for one in facts.clocks
-        if one.now_mhz is not None and one.most_mhz
+        (clock, clock.now_mhz / clock.most_mhz)
+        for clock in facts.clocks
+        if clock.now_mhz is not None and clock.most_mhz
     ]
     if not known:
         raise Unknown("this machine does not tell its clocks")
-    saving = [(one, share) for one, share in known if one.governor in _SAVING]
+    saving = [(clock, share) for clock, share in known if clock.governor in _SAVING]
     if 2 * len(saving) <= len(known):
         return
     share = median([share for _, share in saving])

@@ -82,7 +82,7 @@ def too_often(facts: RunFacts, kind: FrequentWork) -> Iterator[Found]:
         ),
         confidence=kind.confidence,
         weight=min(0.95, share - GOAL),
-        members=tuple(dict.fromkeys(one.name for one, _, _ in seen)),
+        members=tuple(dict.fromkeys(member.name for member, _, _ in seen)),
         gain=Gain(1.0, 1 / (1 - share + GOAL), f"if it took {100 * GOAL:.0f} % of the time"),
     )
 

@@ -81,7 +81,7 @@ def own_code(facts: RunFacts) -> Iterator[Found]:
         evidence=(
             *(
                 Figure(line.place, 100 * line.share, "%", ACCOUNT, (worst.member,))
-                for line in sorted(function.lines, key=lambda one: -one.share)[:3]
+                for line in sorted(function.lines, key=lambda line: -line.share)[:3]
             ),
             Figure(
                 "in the framework",
@@ -108,13 +108,18 @@ def own_code(facts: RunFacts) -> Iterator[Found]:
 def _outside(rank: RankAccount, has_framework: bool) -> Function | None:
     """The largest function that is not itself the one that trains."""
     if not has_framework or rank.share(Activity.FRAMEWORK, Activity.DEVICE) < _LEAST_FRAMEWORK:
-        return next((one for one in functions(rank, own_share) if _loops_in_python(one)), None)
+        return next(
+            (function for function in functions(rank, own_share) if _loops_in_python(function)),
+            None,
+        )
     trains = {
-        one.name
-        for one in functions(rank, lambda line: line.by.get(Activity.FRAMEWORK, 0.0))
-        if one.share >= _TRAINS
+        function.name
+        for function in functions(rank, lambda line: line.by.get(Activity.FRAMEWORK, 0.0))
+        if function.share >= _TRAINS
     }
-    return next((one for one in functions(rank, own_share) if one.name not in trains), None)
+    return next(
+        (function for function in functions(rank, own_share) if function.name not in trains), None
+    )
 
 
 def _loops_in_python(function: Function) -> bool:

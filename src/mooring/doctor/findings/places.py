@@ -20,7 +20,7 @@ def cells_of(facts: RunFacts, node: str) -> dict[int, int]:
 
 def several_cells(facts: RunFacts) -> None:
     """Raises Unknown where nothing can be far away."""
-    if not any(len({one.cell for one in places}) > 1 for places in facts.topology.values()):
+    if not any(len({place.cell for place in places}) > 1 for places in facts.topology.values()):
         raise DoesNotApply("its nodes have one NUMA cell, or do not tell")
 
 

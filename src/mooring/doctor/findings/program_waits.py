@@ -34,17 +34,17 @@ _PAGE = CheckPage(
 
 @run_check("program-waits", "The program sleeps", _PAGE)
 def program_waits(facts: RunFacts) -> Iterator[Found]:
-    ranks = [one for one in trained(facts) if one.step_s]
+    ranks = [rank for rank in trained(facts) if rank.step_s]
     # Who never computes is no trainer that sleeps too long, but one that waits for work.
     sleeping = [
-        one
-        for one in ranks
-        if surely(one, Activity.SLEEP) >= _LEAST and surely(one, *COMPUTING, Activity.DEVICE) > 0
+        rank
+        for rank in ranks
+        if surely(rank, Activity.SLEEP) >= _LEAST and surely(rank, *COMPUTING, Activity.DEVICE) > 0
     ]
     if not sleeping or not most_have(sleeping, ranks):
         return
-    worst = max(sleeping, key=lambda one: one.share(Activity.SLEEP))
-    least = min(one.share(Activity.SLEEP) for one in sleeping)
+    worst = max(sleeping, key=lambda rank: rank.share(Activity.SLEEP))
+    least = min(rank.share(Activity.SLEEP) for rank in sleeping)
     most = worst.share(Activity.SLEEP)
     line = line_of(worst, Activity.SLEEP)
     where = line.place if line is not None else "a line that is not the program's"

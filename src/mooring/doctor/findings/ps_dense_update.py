@@ -85,7 +85,9 @@ def dense_update(facts: RunFacts) -> Iterator[Found]:
 
 def _busiest(facts: RunFacts) -> float:
     """The part of the time for which the busiest server computes, or wants to."""
-    wanted = [one.use.runnable or one.use.cpus for one in facts.servers if one.use is not None]
+    wanted = [
+        server.use.runnable or server.use.cpus for server in facts.servers if server.use is not None
+    ]
     return min(0.9, max(wanted, default=0.0))
 
 

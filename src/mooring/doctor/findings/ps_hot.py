@@ -50,7 +50,7 @@ def hot(facts: RunFacts) -> Iterator[Found]:
     if card is not None:
         evidence.append(Figure(f"card of {card.node}", 100 * (card.busy or 0.0), "% full", EVENTS))
     lost = 1 - 1 / shares.uneven
-    beside = [one.name for one in facts.workers if one.node == busiest.node]
+    beside = [worker.name for worker in facts.workers if worker.node == busiest.node]
     yield Found(
         says=f"{busiest.name} moves {100 * share:.0f} % of all bytes "
         f"through {len(shares.of)} servers" + _because(guilty),

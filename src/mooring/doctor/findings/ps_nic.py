@@ -39,15 +39,15 @@ def nic_full(facts: RunFacts) -> Iterator[Found]:
     servers = hubs(facts)
     if not servers:
         raise DoesNotApply("no member serves the others")
-    cards = [one for one in facts.nics if one.busy is not None]
+    cards = [nic for nic in facts.nics if nic.busy is not None]
     if not cards:
         raise Unknown("no limit of a network card is known")
     serving = {member.node for member in servers}
-    full = [one for one in cards if one.node in serving and (one.busy or 0.0) >= _FULL]
+    full = [card for card in cards if card.node in serving and (card.busy or 0.0) >= _FULL]
     if not full:
         return
-    worst = max(full, key=lambda one: one.busy or 0.0)
-    behind = [member for member in servers if member.node in {one.node for one in full}]
+    worst = max(full, key=lambda card: card.busy or 0.0)
+    behind = [member for member in servers if member.node in {card.node for card in full}]
     role, count = behind[0].role, len(servers)
     more = len(cards) > len(serving) and bool(facts.servers)
     yield Found(
@@ -56,14 +56,14 @@ def nic_full(facts: RunFacts) -> Iterator[Found]:
         + (" in turns: in, then out" if worst.alternates else ""),
         evidence=tuple(
             Figure(
-                f"card of {one.node}",
-                100 * (one.busy or 0.0),
-                f"% in use (in {one.received_mbps:.0f}, out {one.sent_mbps:.0f} of "
-                f"{one.limit_mbps} Mbit/s)",
+                f"card of {card.node}",
+                100 * (card.busy or 0.0),
+                f"% in use (in {card.received_mbps:.0f}, out {card.sent_mbps:.0f} of "
+                f"{card.limit_mbps} Mbit/s)",
                 EVENTS,
-                tuple(member.name for member in servers if member.node == one.node),
+                tuple(member.name for member in servers if member.node == card.node),
             )
-            for one in sorted(cards, key=lambda card: -(card.busy or 0.0))[:8]
+            for card in sorted(cards, key=lambda card: -(card.busy or 0.0))[:8]
         ),
         remedy=Remedy(
             "divide the traffic among one more server on another node"

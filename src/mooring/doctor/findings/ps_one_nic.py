@@ -36,7 +36,7 @@ _PAGE = CheckPage(
 )
 def one_nic(facts: RunFacts) -> Iterator[Found]:
     servers = servers_of(facts)
-    cards = {one.node: one.busy for one in facts.nics if one.busy is not None}
+    cards = {nic.node: nic.busy for nic in facts.nics if nic.busy is not None}
     if len(cards) < 2:
         raise Unknown("fewer than two network cards with a limit are known")
     for node, busy in cards.items():

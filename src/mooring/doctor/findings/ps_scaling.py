@@ -35,9 +35,9 @@ def scaling(facts: RunFacts) -> Iterator[Found]:
     workers = facts.workers
     nodes = {member.node for member in servers}
     loads = [
-        (f"card of {one.node}", one.busy, EVENTS)
-        for one in facts.nics
-        if one.busy is not None and one.node in nodes
+        (f"card of {nic.node}", nic.busy, EVENTS)
+        for nic in facts.nics
+        if nic.busy is not None and nic.node in nodes
     ]
     for member, use in used(servers):
         if (member.exclusive or member.quota_millis is not None) and use.runnable is not None:

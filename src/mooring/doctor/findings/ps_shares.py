@@ -47,4 +47,4 @@ def shares_of(facts: RunFacts) -> Shares:
 
 def card_of(facts: RunFacts, member: MemberFacts) -> NicFacts | None:
     """The card of the member's node, if it has a limit."""
-    return next((one for one in facts.nics if one.node == member.node and one.limit_mbps), None)
+    return next((nic for nic in facts.nics if nic.node == member.node and nic.limit_mbps), None)

@@ -27,9 +27,9 @@ def shm_full(facts: RunFacts) -> Iterator[Found]:
     if not any(member.shm_bytes for member in facts.members):
         raise Unknown("the samples do not tell")
     full = [
-        one
-        for one in facts.members
-        if one.shm_bytes and one.shm_used_bytes >= _FULL * one.shm_bytes
+        member
+        for member in facts.members
+        if member.shm_bytes and member.shm_used_bytes >= _FULL * member.shm_bytes
     ]
     for role, members in by_role(full):
         one = members[0]

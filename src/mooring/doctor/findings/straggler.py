@@ -56,7 +56,7 @@ def straggler(facts: RunFacts) -> Iterator[Found]:
     if facts.steps_per_s is None and facts.servers:
         # Without steps the bytes are those of the start, which differ by chance.
         raise Unknown("fewer than two steps were reported")
-    looked_at = {one.member for one in facts.account.trainers}
+    looked_at = {trainer.member for trainer in facts.account.trainers}
     all_seen = all(member.name in looked_at for member, _ in measured)
     try:
         rates = _rates(measured, served=bool(facts.servers))

@@ -95,13 +95,13 @@ def waited_for(facts: RunFacts) -> Late | None:
     late, others = _late(ranks)
     if not late:
         return None
-    worst = min(late, key=lambda one: one.share(Activity.OTHERS))
-    waiting = median(one.share(Activity.OTHERS) for one in others)
+    worst = min(late, key=lambda rank: rank.share(Activity.OTHERS))
+    waiting = median(rank.share(Activity.OTHERS) for rank in others)
     reason, extra = _reason(worst, others)
     if reason is Activity.NETWORK:
         # Who gets how much of a full card is chance: the card is the cause, and has a finding.
         return None
-    if reason is Activity.CPU_WAIT and any(one.node == worst.node for one in others):
+    if reason is Activity.CPU_WAIT and any(rank.node == worst.node for rank in others):
         # So it is with CPUs that ranks of a node share.
         return None
     line = line_of(worst, *_activities(reason))
@@ -139,13 +139,13 @@ def waited_for(facts: RunFacts) -> Late | None:
 
 def _late(ranks: Sequence[RankAccount]) -> tuple[list[RankAccount], list[RankAccount]]:
     """Those that are waited for, fewer than half or one of two, and the others."""
-    ordered = sorted(ranks, key=lambda one: one.share(Activity.OTHERS))
-    waits = [one.share(Activity.OTHERS) for one in ordered]
+    ordered = sorted(ranks, key=lambda rank: rank.share(Activity.OTHERS))
+    waits = [rank.share(Activity.OTHERS) for rank in ordered]
     # The largest step in the order parts those who wait from those who are waited for.
     most = len(ordered) // 2
     place = max(range(1, most + 1), key=lambda at: waits[at] - waits[at - 1])
     late, others = ordered[:place], ordered[place:]
-    least = min(surely(one, Activity.OTHERS) for one in others)
+    least = min(surely(rank, Activity.OTHERS) for rank in others)
     if least < _LEAST or waits[place - 1] > _HARDLY * waits[place]:
         return [], []
     return late, others
@@ -154,12 +154,12 @@ def _late(ranks: Sequence[RankAccount]) -> tuple[list[RankAccount], list[RankAcc
 def _reason(late: RankAccount, others: Sequence[RankAccount]) -> tuple[Activity, float]:
     """What it does most beyond the others; a step has the same length for all."""
     extras: dict[Activity, float] = {
-        activity: late.share(activity) - median(one.share(activity) for one in others)
+        activity: late.share(activity) - median(rank.share(activity) for rank in others)
         for activity in Activity
         if activity is not Activity.OTHERS
     }
-    reason = max(extras, key=lambda one: extras[one])
-    computes = max(COMPUTING, key=lambda one: extras[one])
+    reason = max(extras, key=lambda activity: extras[activity])
+    computes = max(COMPUTING, key=lambda activity: extras[activity])
     if reason is Activity.CPU_WAIT and extras[computes] >= _COMPUTES_MORE:
         # Who computes more also waits for a CPU more often.
         return computes, extras[reason] + extras[computes]

@@ -94,7 +94,7 @@ def cluster_access(env: Mapping[str, str]) -> ClusterAccess:
 
 def contexts(path: Path | None = None) -> tuple[str, ...]:
     """The contexts that there are."""
-    names = [text(one, "name") for file in _files(path) for one in items(_read(file), "contexts")]
+    names = [text(item, "name") for file in _files(path) for item in items(_read(file), "contexts")]
     return tuple(dict.fromkeys(names))
 
 
@@ -107,7 +107,7 @@ def _files(path: Path | None) -> list[Path]:
         if listed
         else [Path.home() / ".kube" / "config"]
     )
-    return [one for one in candidates if one.is_file()]
+    return [candidate for candidate in candidates if candidate.is_file()]
 
 
 def _read(file: Path) -> Json:
@@ -199,6 +199,6 @@ def _plugin(section: Object, user: str, file: Path) -> ExecPlugin | None:
     return ExecPlugin(
         api_version=version,
         argv=(command, *(str(one) for one in listed)),
-        env={text(one, "name"): text(one, "value") for one in items(section, "env")},
+        env={text(item, "name"): text(item, "value") for item in items(section, "env")},
         hint=text(section, "installHint"),
     )

@@ -75,9 +75,9 @@ class ClusterNow:
                 parsed = parse_training_job(view.object)
             except BadInput:
                 continue
-            one = candidate(view, parsed, record_of(view, parsed), rules)
-            if one is not None:
-                found.append(one)
+            job_candidate = candidate(view, parsed, record_of(view, parsed), rules)
+            if job_candidate is not None:
+                found.append(job_candidate)
         return found
 
 

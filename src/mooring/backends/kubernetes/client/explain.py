@@ -25,7 +25,7 @@ def explain_job(
 ) -> Explanation:
     """About a job that was submitted, or one that would be."""
     parsed = parse_training_job(view.object)
-    members = [one.id for one in parsed.gang.members]
+    members = [member.id for member in parsed.gang.members]
     record = decode(view.status, members, view.created_at_s or now_s)
     key = view.key
     name = job_key(key)
@@ -41,8 +41,8 @@ def explain_job(
         sentence = "; ".join(map(str, barred))
         return Explanation(name, named or gang.members[0].id, (), refused=sentence)
     pods = [pod for pod in cluster.pods if not pod.belongs_to(view.namespace, view.uid)]
-    rivals = [one for one in cluster.candidates() if one.view.key != key]
-    holding = [one for one in rivals if one.record.stage is Stage.ADMITTED]
+    rivals = [rival for rival in cluster.candidates() if rival.view.key != key]
+    holding = [rival for rival in rivals if rival.record.stage is Stage.ADMITTED]
     waiting = replace(record, stage=Stage.QUEUED, not_before_s=0.0)
     asked = JobCandidate(
         view, parsed, waiting, parsed.job.spec.pool or queue.DEFAULT_POOL, parsed.priority
@@ -64,9 +64,9 @@ def explain_job(
         now_s,
         storage=lambda: cluster.storage,
     )
-    mine = next((one for one in decisions if one.job == name), None)
+    mine = next((decision for decision in decisions if decision.job == name), None)
     if isinstance(mine, queue.Admit):
-        there = {one.member: one.slot.node for one in mine.plan.placements}
+        there = {placement.member: placement.slot.node for placement in mine.plan.placements}
         named = named or next(iter(there))
         note = ""
         if record.not_before_s > now_s:

@@ -41,7 +41,7 @@ async def find_job(client: Client, name: str, namespace: str) -> JobView:
     try:
         return parse_view(await client.get(TRAINING_JOB, name, namespace))
     except NotFound:
-        known = [text(one, "metadata", "name") for one in await _listed(client, namespace)]
+        known = [text(job, "metadata", "name") for job in await _listed(client, namespace)]
     listed = ", ".join(sorted(known)[:10]) or "none is there"
     raise BadInput.at(f"namespace {namespace}", "JOB", repr(name), f"a job of it: {listed}")
 
@@ -71,7 +71,7 @@ async def pods_of(client: Client, view: JobView) -> list[PodView]:
 
 
 def pods_of_job(objects: Iterable[Object], view: JobView) -> list[PodView]:
-    found = [parse_pod(one) for one in objects]
+    found = [parse_pod(obj) for obj in objects]
     return [pod for pod in found if pod.belongs_to(view.namespace, view.uid)]
 
 

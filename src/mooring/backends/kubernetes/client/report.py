@@ -83,7 +83,7 @@ async def report_of(client: Client, view: JobView) -> JobReport:
     record = record_of(view, parsed)
     live, note = await _ask(client, view, pods.get(leader_of(ids, record.slots)))
     policies = await _policies(client, parsed, pods)
-    qos = {text(one, "metadata", "uid"): text(one, "status", "qosClass") for one in objects}
+    qos = {text(obj, "metadata", "uid"): text(obj, "status", "qosClass") for obj in objects}
     members = tuple(
         _member(
             member,
@@ -120,7 +120,7 @@ def _rejected(view: JobView, why: str) -> JobReport:
 
 
 def _exclusive(parsed: ParsedJob, member: MemberId) -> bool:
-    pinning = next(one.pinning for one in parsed.gang.members if one.id == member)
+    pinning = next(other.pinning for other in parsed.gang.members if other.id == member)
     return pinning is Pinning.EXCLUSIVE
 
 

@@ -79,30 +79,36 @@ def decide(
     last: LastRound | None = None,
 ) -> tuple[queue.Decision, ...]:
     """What the queue decides now, in the order in which it is to be carried out."""
-    admitted = [one for one in candidates if one.record.stage is Stage.ADMITTED]
-    waiting = [
-        one
-        for one in candidates
-        if one.record.stage is Stage.QUEUED and one.record.not_before_s <= now_s
+    admitted = [
+        job_candidate
+        for job_candidate in candidates
+        if job_candidate.record.stage is Stage.ADMITTED
     ]
-    if not waiting and not any(_may_grow(one) for one in admitted):
+    waiting = [
+        job_candidate
+        for job_candidate in candidates
+        if job_candidate.record.stage is Stage.QUEUED and job_candidate.record.not_before_s <= now_s
+    ]
+    if not waiting and not any(_may_grow(job_candidate) for job_candidate in admitted):
         return ()
     interest = interest_of([*waiting, *admitted], storage)
     cluster, running = occupied(admitted, nodes, pods, profile, interest, last)
     capacity = cluster.capacity
     state = queue.QueueState(
         capacity=capacity,
-        waiting=tuple(_queued(one) for one in waiting),
+        waiting=tuple(_queued(job_candidate) for job_candidate in waiting),
         running=tuple(running),
         pools=pool_specs(pools, capacity),
     )
     return queue.decide(state, cluster, now_s)
 
 
-def record_after(decision: queue.Decision, one: JobCandidate, now_s: float) -> TrainingJobRecord:
+def record_after(
+    decision: queue.Decision, job_candidate: JobCandidate, now_s: float
+) -> TrainingJobRecord:
     """The job's record once the decision holds. A gang that grows or shrinks starts anew: its
     members are told of each other when they start."""
-    record, policy = one.record, one.parsed.policy
+    record, policy = job_candidate.record, job_candidate.parsed.policy
     next_epoch = record.state.epoch + 1 if record.state else record.epoch
     match decision:
         case queue.Admit(plan=plan):
@@ -136,23 +142,26 @@ def occupied(
     holding = list(admitted)
     known = last or LastRound()
     while True:
-        inside = [PlacedJob(one.view, one.parsed, one.record) for one in holding]
+        inside = [
+            PlacedJob(job_candidate.view, job_candidate.parsed, job_candidate.record)
+            for job_candidate in holding
+        ]
         others = known.promises.others(there, inside)
         found = snapshot(views, others, _kept(holding), interest or Interest(), known.uses)
         cluster = known.cluster = ClusterState(found, profile, known.cluster)
         running, lost = [], []
-        for one in holding:
-            gang = _running(one, found.storage)
+        for job_candidate in holding:
+            gang = _running(job_candidate, found.storage)
             try:
                 cluster.assume(gang.gang, gang.plan)
             except ValueError:
-                lost.append(one)
+                lost.append(job_candidate)
             else:
                 running.append(gang)
         if not lost:
             return cluster, running
-        uids = {one.view.uid for one in lost}
-        holding = [one for one in holding if one.view.uid not in uids]
+        uids = {job_candidate.view.uid for job_candidate in lost}
+        holding = [job_candidate for job_candidate in holding if job_candidate.view.uid not in uids]
         if not any(pod.mark is not None and pod.mark.job_uid in uids for pod in there):
             return cluster, running
 
@@ -162,13 +171,15 @@ def interest_of(
 ) -> Interest:
     """What those who may be given a place look at, besides amounts."""
     asking = [
-        one.parsed.queued
-        for one in candidates
-        if one.record.stage is Stage.QUEUED or _may_grow(one)
+        job_candidate.parsed.queued
+        for job_candidate in candidates
+        if job_candidate.record.stage is Stage.QUEUED or _may_grow(job_candidate)
     ]
     mounts = any(member.volumes for gang in asking for member in gang.members)
     counts = any(spread.match_labels for gang in asking for spread in gang.spreads)
-    names = {one.view.uid: job_key(one.view.key) for one in candidates}
+    names = {
+        job_candidate.view.uid: job_key(job_candidate.view.key) for job_candidate in candidates
+    }
     return Interest(storage() if mounts else None, counts, names)
 
 
@@ -176,8 +187,8 @@ def _kept(holding: Iterable[JobCandidate]) -> dict[str, Kept]:
     """CPUs and devices that gangs hold by their records, by node: no other pod can have those."""
     cpus: dict[str, set[int]] = {}
     gpus: dict[str, set[int]] = {}
-    for one in holding:
-        for slot in one.record.slots.values():
+    for job_candidate in holding:
+        for slot in job_candidate.record.slots.values():
             if slot.exclusive:
                 cpus.setdefault(slot.node, set()).update(slot.cpus)
             if slot.gpus:
@@ -194,29 +205,29 @@ def anywhere(gang: Gang) -> Plan:
     return Plan(gang.job, tuple(Placement(member.id, slot) for member in gang.members))
 
 
-def _may_grow(one: JobCandidate) -> bool:
-    return len(one.record.slots) < len(one.parsed.gang.members)
+def _may_grow(job_candidate: JobCandidate) -> bool:
+    return len(job_candidate.record.slots) < len(job_candidate.parsed.gang.members)
 
 
-def _queued(one: JobCandidate) -> queue.QueuedGang:
-    spec = one.parsed.job.spec
+def _queued(job_candidate: JobCandidate) -> queue.QueuedGang:
+    spec = job_candidate.parsed.job.spec
     return queue.QueuedGang(
-        gang=one.parsed.queued,
-        priority=one.priority,
-        pool=one.pool,
-        arrived_s=one.record.queued_at_s,
+        gang=job_candidate.parsed.queued,
+        priority=job_candidate.priority,
+        pool=job_candidate.pool,
+        arrived_s=job_candidate.record.queued_at_s,
         preemptible=spec.preemptible,
         min_available=spec.min_available,
         expected_s=spec.expected_duration_s,
     )
 
 
-def _running(one: JobCandidate, storage: Storage | None) -> queue.RunningGang:
-    queued = _queued(one)
+def _running(job_candidate: JobCandidate, storage: Storage | None) -> queue.RunningGang:
+    queued = _queued(job_candidate)
     if storage is not None:
         queued = replace(queued, gang=_bound(queued.gang, storage))
-    plan = one.record.plan(job_key(one.view.key))
-    started_s = one.record.admitted_at_s or one.record.queued_at_s
+    plan = job_candidate.record.plan(job_key(job_candidate.view.key))
+    started_s = job_candidate.record.admitted_at_s or job_candidate.record.queued_at_s
     return queue.RunningGang(queued, plan, started_s)
 
 

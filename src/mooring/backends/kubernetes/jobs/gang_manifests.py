@@ -39,7 +39,7 @@ def pod_manifests(
     """Pods for `members` of the gang as it was placed."""
     job, state = parsed.job, record.state
     epoch = state.epoch if state else record.epoch
-    placed = tuple(one for one in parsed.gang.members if one.id in record.slots)
+    placed = tuple(other for other in parsed.gang.members if other.id in record.slots)
     gang = replace(parsed.gang, members=placed)
     addresses = addresses_of(gang, owner.namespace)
     identities = frameworks.identify(job, gang, addresses, epoch)

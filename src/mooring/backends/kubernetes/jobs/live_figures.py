@@ -42,17 +42,17 @@ class LastStep:
 def counts_of(members: Mapping[str, MemberLive]) -> dict[str, tuple[int | None, float | None]]:
     """What grows with each step, of members that report any."""
     return {
-        name: (one.step, one.examples)
-        for name, one in members.items()
-        if one.step is not None or one.examples
+        name: (live.step, live.examples)
+        for name, live in members.items()
+        if live.step is not None or live.examples
     }
 
 
 def all_done(members: Mapping[str, MemberLive]) -> bool:
     """Has somebody made all steps that were announced?"""
     return any(
-        one.total is not None and one.step is not None and one.step >= one.total
-        for one in members.values()
+        member.total is not None and member.step is not None and member.step >= member.total
+        for member in members.values()
     )
 
 
@@ -64,13 +64,13 @@ def rate_of(
     A member that has started anew counts from zero: what it lost is not taken off.
     """
     done, counted = 0.0, False
-    for name, one in after.items():
-        if one.examples is None:
+    for name, live in after.items():
+        if live.examples is None:
             continue
         counted = True
         earlier = before[name].examples if name in before else None
-        gained = one.examples - (earlier or 0.0)
-        done += gained if gained >= 0 else one.examples
+        gained = live.examples - (earlier or 0.0)
+        done += gained if gained >= 0 else live.examples
     return done / passed_s if counted and passed_s > 0 else None
 
 
@@ -80,10 +80,10 @@ def pinning_of(members: Mapping[str, MemberLive]) -> dict[str, str]:
     return {name: _words(members[name]) for name in order[:_MOST_NAMED] if members[name].cpus}
 
 
-def _words(one: MemberLive) -> str:
-    if one.own:
-        return f"exclusive {one.cpus}"
-    return f"shared {one.cpus}: {one.why}" if one.why else f"shared {one.cpus}"
+def _words(live: MemberLive) -> str:
+    if live.own:
+        return f"exclusive {live.cpus}"
+    return f"shared {live.cpus}: {live.why}" if live.why else f"shared {live.cpus}"
 
 
 def stalled_of(job: TrainingJob, last: LastStep | None) -> Stalled | None:

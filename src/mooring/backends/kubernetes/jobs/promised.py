@@ -46,7 +46,7 @@ class Promises:
 
     def others(self, pods: Sequence[PodView], holders: Iterable[PlacedJob]) -> list[PodView]:
         """The pods that count: of strangers, and what pods of the holders have beyond."""
-        by_uid = {one.view.uid: one for one in holders}
+        by_uid = {holder.view.uid: holder for holder in holders}
         counted: list[PodView] = []
         mine: dict[str, list[PodView]] = {}
         for pod in pods:

@@ -211,7 +211,9 @@ def _encode_state(state: JobState) -> dict[str, Json]:
 
 
 def _common_start(state: JobState) -> float | None:
-    counts = Counter(one.started_at_s for one in state.members.values() if one.started_at_s)
+    counts = Counter(
+        member.started_at_s for member in state.members.values() if member.started_at_s
+    )
     return counts.most_common(1)[0][0] if counts else None
 
 
@@ -339,7 +341,7 @@ def _conditions(
         "reason": bounds.cut(record.reason, bounds.LONGEST_REASON),
         "message": bounds.cut(record.message, bounds.LONGEST_MESSAGE),
     }
-    known = {text(one, "type"): one for one in items(before, "conditions")}
+    known = {text(item, "type"): item for item in items(before, "conditions")}
     conditions: list[Json] = []
     for kind in _CONDITIONS:
         value = "True" if holds[kind] else "False"

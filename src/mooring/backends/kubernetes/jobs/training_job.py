@@ -147,14 +147,16 @@ def among_all(gang: Gang, key: Key) -> Gang:
 
     members = tuple(
         replace(
-            one,
+            member,
             job=job,
-            labels=in_namespace(one.labels, namespace) if one.labels or gang.spreads else (),
-            volumes=tuple(_here(volume, namespace) for volume in one.volumes),
+            labels=in_namespace(member.labels, namespace) if member.labels or gang.spreads else (),
+            volumes=tuple(_here(volume, namespace) for volume in member.volumes),
         )
-        for one in gang.members
+        for member in gang.members
     )
-    spreads = tuple(replace(one, match_labels=there(one.match_labels)) for one in gang.spreads)
+    spreads = tuple(
+        replace(spread, match_labels=there(spread.match_labels)) for spread in gang.spreads
+    )
     return replace(gang, job=job, members=members, spreads=spreads)
 
 

@@ -20,7 +20,7 @@ def network_policy_manifest(owner: Owner, askers: Sequence[str] = ()) -> dict[st
     mine: dict[str, Json] = {"matchLabels": {names.JOB_UID: owner.uid}}
     figures: dict[str, Json] = {"ports": [{"port": names.MEETING_PORT, "protocol": "TCP"}]}
     if askers:
-        figures["from"] = [{"ipBlock": {"cidr": one}} for one in askers]
+        figures["from"] = [{"ipBlock": {"cidr": asker}} for asker in askers]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

@@ -70,17 +70,17 @@ def parse_node(obj: Object) -> NodeView:
     kind = next((labels[key] for key in _GPU_KIND_LABELS if key in labels), "")
     devices = ((0, min(MOST_GPUS, room.gpus)),)
     taints = [
-        Taint(text(one, "key"), text(one, "value"), text(one, "effect"))
-        for one in items(obj, "spec", "taints")
+        Taint(text(item, "key"), text(item, "value"), text(item, "effect"))
+        for item in items(obj, "spec", "taints")
     ]
     if find(obj, "spec", "unschedulable") is True:
         taints.append(Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"))
     nic = labels.get(_NIC_LABEL, "")
     address = next(
         (
-            text(one, "address")
-            for one in items(obj, "status", "addresses")
-            if text(one, "type") == "InternalIP"
+            text(item, "address")
+            for item in items(obj, "status", "addresses")
+            if text(item, "type") == "InternalIP"
         ),
         "",
     )
@@ -114,9 +114,9 @@ def _avoids(obj: Object) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         return ()
     owners = [
-        mapping(one, "podSignature", "podController") for one in items(told, "preferAvoidPods")
+        mapping(item, "podSignature", "podController") for item in items(told, "preferAvoidPods")
     ]
-    return tuple(text(one, "uid") for one in owners if text(one, "kind") == "TrainingJob")
+    return tuple(text(owner, "uid") for owner in owners if text(owner, "kind") == "TrainingJob")
 
 
 @lru_cache(maxsize=65_536)
@@ -139,9 +139,11 @@ def _images(obj: Object) -> Counts:
 
 def _ready(obj: Object) -> tuple[bool, float]:
     """Whether it is, and since when."""
-    for one in items(obj, "status", "conditions"):
-        if text(one, "type") == "Ready":
-            return text(one, "status") == "True", parse_time(text(one, "lastTransitionTime"))
+    for condition in items(obj, "status", "conditions"):
+        if text(condition, "type") == "Ready":
+            return text(condition, "status") == "True", parse_time(
+                text(condition, "lastTransitionTime")
+            )
     return False, 0.0
 
 

@@ -119,7 +119,7 @@ def pod_manifest(
         "volumes": _volumes(job, member, pods, around, owner),
     }
     if member.tolerations:
-        spec["tolerations"] = [_toleration(one) for one in member.tolerations]
+        spec["tolerations"] = [_toleration(toleration) for toleration in member.tolerations]
     spec |= scheduling.spec
     if kube.service_account_name:
         spec["serviceAccountName"] = kube.service_account_name
@@ -153,12 +153,12 @@ def _hints(order: Order) -> dict[str, Json]:
     return hints
 
 
-def _toleration(one: Toleration) -> dict[str, Json]:
+def _toleration(toleration: Toleration) -> dict[str, Json]:
     written = {
-        "key": one.key,
-        "operator": one.operator,
-        "value": one.value,
-        "effect": one.effect,
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value,
+        "effect": toleration.effect,
     }
     return {key: value for key, value in written.items() if value}
 

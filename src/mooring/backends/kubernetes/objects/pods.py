@@ -165,8 +165,8 @@ def _labels_kept_once(labels: Labels) -> Labels:
 def pod_resources(spec: Object) -> Resources:
     """What the scheduler counts: all containers together, or the largest init container."""
     return _counted(
-        tuple(_requests(one) for one in items(spec, "containers")),
-        tuple(_requests(one) for one in items(spec, "initContainers")),
+        tuple(_requests(item) for item in items(spec, "containers")),
+        tuple(_requests(item) for item in items(spec, "initContainers")),
         _pairs(mapping(spec, "overhead")),
     )
 
@@ -174,7 +174,7 @@ def pod_resources(spec: Object) -> Resources:
 @lru_cache(maxsize=65_536)
 def _counted(containers: tuple[_Pairs, ...], first: tuple[_Pairs, ...], more: _Pairs) -> Resources:
     """Replicas ask for the same: it is added up, and kept, once."""
-    together = sum((amounts(dict(one)) for one in containers), Resources())
+    together = sum((amounts(dict(container)) for container in containers), Resources())
     alone = [amounts(dict(one)) for one in first]
     most = Resources(
         max([together.cpu_millis, *(one.cpu_millis for one in alone)]),
@@ -207,7 +207,7 @@ def _whole_cpus(spec: Object, status: Object) -> int:
     """Of containers that ask for whole CPUs, in a pod that the server calls Guaranteed."""
     if text(status, "qosClass") != "Guaranteed":
         return 0
-    listed = (dict(_requests(one)) for one in items(spec, "containers"))
+    listed = (dict(_requests(item)) for item in items(spec, "containers"))
     millis = (amounts(one).cpu_millis for one in listed)
     return sum(asked // 1000 for asked in millis if asked % 1000 == 0)
 
@@ -224,8 +224,8 @@ def _host_ports(spec: Object) -> tuple[int, ...]:
     return tuple(
         port
         for container in items(spec, "containers")
-        for one in items(container, "ports")
-        if (port := number(one, "hostPort"))
+        for item in items(container, "ports")
+        if (port := number(item, "hostPort"))
     )
 
 

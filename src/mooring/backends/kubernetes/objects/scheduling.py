@@ -65,7 +65,7 @@ def scheduling_of(
         return Scheduling(spec, annotations={VOLCANO_GROUP: group.name})
     if kube.scheduler is Scheduler.KUEUE:
         notes: Fields = {KUEUE_TOTAL: str(len(gang.members))}
-        if not any(one.restart is Restart.MEMBER for one in gang.members):
+        if not any(member.restart is Restart.MEMBER for member in gang.members):
             # Nobody replaces a pod that failed: what it held is free when the group has ended.
             notes[KUEUE_RETRIABLE] = "false"
         # Each start is a group of its own: one that has ended takes no further pods.
@@ -123,12 +123,15 @@ def _by_rules(gang: Gang, member: Member, group: SchedulingGroup) -> Fields:
             affinity[key] = terms
     if affinity:
         spec["affinity"] = affinity
-    spreads = [_spread(one, group) for one in gang.spreads if one.applies_to(role)]
+    spreads = [_spread(spread, group) for spread in gang.spreads if spread.applies_to(role)]
     if gang.preset is not Preset.PACK:
         spreads.append(_spread(_evenly(gang, role), group))
     if spreads:
         # A server takes one constraint for each key and action: the job's own comes first.
-        kept = {(one["topologyKey"], one["whenUnsatisfiable"]): one for one in reversed(spreads)}
+        kept = {
+            (spread["topologyKey"], spread["whenUnsatisfiable"]): spread
+            for spread in reversed(spreads)
+        }
         spec["topologySpreadConstraints"] = list(reversed(kept.values()))
     return spec
 
@@ -148,13 +151,13 @@ def _evenly(gang: Gang, role: str) -> TopologySpread:
     return TopologySpread(HOSTNAME, required=False, roles=(role,) if by_role else ())
 
 
-def _spread(one: TopologySpread, group: SchedulingGroup) -> Fields:
-    selector: Fields = {"matchLabels": dict(one.match_labels)}
+def _spread(spread: TopologySpread, group: SchedulingGroup) -> Fields:
+    selector: Fields = {"matchLabels": dict(spread.match_labels)}
     return {
-        "topologyKey": one.key,
-        "maxSkew": one.max_skew,
-        "whenUnsatisfiable": "DoNotSchedule" if one.required else "ScheduleAnyway",
-        "labelSelector": selector if one.match_labels else _members(group, one.roles),
+        "topologyKey": spread.key,
+        "maxSkew": spread.max_skew,
+        "whenUnsatisfiable": "DoNotSchedule" if spread.required else "ScheduleAnyway",
+        "labelSelector": selector if spread.match_labels else _members(group, spread.roles),
     }
 
 
@@ -208,7 +211,10 @@ def _node_affinity(member: Member) -> Fields:
 
 
 def _labels(term: Term) -> list[Json]:
-    return [_expression(one.key, one.operator.value, one.values) for one in term.requirements]
+    return [
+        _expression(requirement.key, requirement.operator.value, requirement.values)
+        for requirement in term.requirements
+    ]
 
 
 def _expression(key: str, operator: str, values: Iterable[str]) -> Fields:

@@ -105,8 +105,8 @@ def parse_class(obj: Object) -> ClassView:
             "" if provisioner == _NOBODY else provisioner,
             Binding.WAIT if waits else Binding.IMMEDIATE,
             tuple(
-                _term(items(one, "matchLabelExpressions"))
-                for one in items(obj, "allowedTopologies")
+                _term(items(item, "matchLabelExpressions"))
+                for item in items(obj, "allowedTopologies")
             ),
         ),
         texts(obj, "metadata", "annotations").get(_DEFAULT_CLASS) == "true",
@@ -116,9 +116,9 @@ def parse_class(obj: Object) -> ClassView:
 def parse_limits(obj: Object) -> LimitsView:
     """Of a CSINode, which is called as its node."""
     limits = {
-        text(one, "name"): number(one, "allocatable", "count")
-        for one in items(obj, "spec", "drivers")
-        if isinstance(find(one, "allocatable", "count"), int)
+        text(item, "name"): number(item, "allocatable", "count")
+        for item in items(obj, "spec", "drivers")
+        if isinstance(find(item, "allocatable", "count"), int)
     }
     return LimitsView(text(obj, "metadata", "name"), tuple(sorted(limits.items())))
 
@@ -165,7 +165,7 @@ def _term(expressions: Iterable[Object]) -> Term:
 
 def _requirement(obj: Object) -> Requirement:
     values = find(obj, "values")
-    listed = tuple(str(one) for one in values) if isinstance(values, list) else ()
+    listed = tuple(str(value) for value in values) if isinstance(values, list) else ()
     named = text(obj, "operator")
-    operator = next((one for one in Operator if one.value == named), Operator.IN)
+    operator = next((operator for operator in Operator if operator.value == named), Operator.IN)
     return Requirement(text(obj, "key"), operator, listed)

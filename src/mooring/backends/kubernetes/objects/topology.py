@@ -65,7 +65,7 @@ def parse_topology(obj: Object) -> TopologyView:
     zones = [
         _zone(one, index)
         for index, one in enumerate(
-            [one for one in items(obj, "zones") if text(one, "type") == "Node"]
+            [item for item in items(obj, "zones") if text(item, "type") == "Node"]
         )
     ]
     distinct = {zone.cell: zone for zone in zones}
@@ -75,7 +75,7 @@ def parse_topology(obj: Object) -> TopologyView:
 
 def _zone(obj: Object, index: int) -> NumaZone:
     number = _LAST_NUMBER.search(text(obj, "name"))
-    listed = {text(one, "name"): one for one in items(obj, "resources")}
+    listed = {text(item, "name"): item for item in items(obj, "resources")}
     capacity, given, left = (
         _amounts(listed, key) for key in ("capacity", "allocatable", "available")
     )
@@ -102,10 +102,12 @@ def _policy(obj: Object, zones: tuple[NumaZone, ...]) -> KubeletPolicy | None:
     A topology manager is switched on for the sake of CPUs of one's own, so then the CPU manager is
     taken to be static. One that is off says nothing about it.
     """
-    told = {text(one, "name"): text(one, "value") for one in items(obj, "attributes")}
+    told = {text(item, "name"): text(item, "value") for item in items(obj, "attributes")}
     policy, scope = told.get("topologyManagerPolicy", ""), told.get("topologyManagerScope", "")
-    manager = next((one for one in TopologyManager if one.value == policy), None)
-    where = next((one for one in TopologyScope if one.value == scope), TopologyScope.CONTAINER)
+    manager = next((choice for choice in TopologyManager if choice.value == policy), None)
+    where = next(
+        (choice for choice in TopologyScope if choice.value == scope), TopologyScope.CONTAINER
+    )
     if manager is None:
         manager, where = _old_policy(obj)
     if manager is None or manager is TopologyManager.NONE:
